@@ -1,0 +1,123 @@
+"""Run `pulsar_hooks` on Pulsar's two modules as soon as each has been imported.
+
+The line in `pulsar_failure_reasons.pth` puts a stub on `sys.meta_path` that waits for the first
+module of a package called `pulsar` and then puts this finder in its own place. So a Python that
+never imports Pulsar imports nothing of ours. Pythons that read `.start` files (PEP 829, 3.15 and
+later) call `start` instead and skip the line in the `.pth`.
+
+The finder changes nothing that a module keeps: the loader that another finder chose runs the
+module, and its `exec_module` is replaced for that one call only.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import get_ident
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Callable, Optional, Sequence, Set, Tuple
+
+SEAM_MODULES = ("pulsar.manager_factory", "pulsar.manager_endpoint_util")
+
+
+class PulsarFailureReasonsFinder:
+    """A `sys.meta_path` entry that finds nothing itself and adds a step after the seam modules.
+
+    The stub in the `.pth` has the same class name: that is how each sees the other.
+    """
+
+    def __init__(self) -> None:
+        self._searching: Set[Tuple[str, int]] = set()
+
+    def find_spec(
+        self,
+        name: str,
+        path: Optional[Sequence[str]] = None,
+        target: Optional[ModuleType] = None,
+    ) -> Optional[ModuleSpec]:
+        """Return the spec that the other finders give for a seam module, else None."""
+        if name not in SEAM_MODULES:
+            return None
+        search = (name, get_ident())
+        # Other tools' finders ask all finders too, this one among them: they must not go round.
+        if search in self._searching:
+            return None
+        self._searching.add(search)
+        try:
+            spec = self._ask_the_others(name, path, target)
+        finally:
+            self._searching.discard(search)
+        if spec is not None:
+            _run_after_exec(spec)
+        return spec
+
+    def _ask_the_others(
+        self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType]
+    ) -> Optional[ModuleSpec]:
+        for finder in list(sys.meta_path):
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                return spec
+        return None
+
+
+def _run_after_exec(spec: ModuleSpec) -> None:
+    """Replace `exec_module` on this spec's loader until the module has run."""
+    loader: Any = spec.loader
+    name = spec.name
+    stock_exec: Optional[Callable[[ModuleType], None]] = getattr(loader, "exec_module", None)
+    # A class as loader (frozen and built-in modules) is everybody's: nothing may be set on it.
+    if stock_exec is None or isinstance(loader, type):
+        return
+
+    def exec_module(module: ModuleType) -> None:
+        # A zip archive's loader is shared by all its modules: the others pass.
+        if module.__name__ == name:
+            loader.__dict__.pop("exec_module", None)
+        stock_exec(module)
+        if module.__name__ == name:
+            _patch(module)
+
+    try:
+        loader.exec_module = exec_module
+    except AttributeError:
+        # A loader with __slots__ (none of the standard library's for files): not hooked, `check`
+        # tells; `pulsar-failure-reasons run` does not need it.
+        pass
+
+
+def _patch(module: ModuleType) -> None:
+    """Give a freshly imported seam module to `pulsar_hooks`; Pulsar starts whatever happens."""
+    try:
+        from pulsar_failure_reasons import pulsar_hooks
+
+        pulsar_hooks.patch_module(module)
+    except Exception as exc:  # a removed or broken plugin must not keep a server from starting
+        import logging
+
+        logging.getLogger("pulsar.failure_reasons").warning(
+            "pulsar-failure-reasons could not be put into %s, Pulsar goes on without it: %s: %s",
+            module.__name__, type(exc).__name__, exc,
+        )
+
+
+def activate() -> PulsarFailureReasonsFinder:
+    """Return the finder on `sys.meta_path`, put there first in place of any stub of the `.pth`."""
+    for position, finder in enumerate(sys.meta_path):
+        if isinstance(finder, PulsarFailureReasonsFinder):
+            return finder
+        if type(finder).__name__ == PulsarFailureReasonsFinder.__name__:
+            # In place: the import system is walking through this list right now.
+            ours = PulsarFailureReasonsFinder()
+            sys.meta_path[position] = ours  # type: ignore[call-overload]
+            return ours
+    ours = PulsarFailureReasonsFinder()
+    sys.meta_path.insert(0, ours)  # type: ignore[arg-type]
+    return ours
+
+
+def start() -> None:
+    """Be the entry point of `pulsar_failure_reasons.start`."""
+    activate()
