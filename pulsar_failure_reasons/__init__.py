@@ -6,7 +6,13 @@ to do with Pulsar.
 
 
 def install() -> None:
-    """Put the seams into Pulsar by hand, for sites that forbid `.pth` files. May be called twice."""
-    from pulsar_failure_reasons import pulsar_hooks
+    """Put the seams into Pulsar by hand, for sites that forbid `.pth` files. May be called twice.
 
-    pulsar_hooks.install()
+    Raises:
+        ImportError: there is no pulsar-app in this environment.
+    """
+    # By name: an import statement would make the package's root, which every module imports,
+    # depend on the module above all of them.
+    import importlib
+
+    importlib.import_module("pulsar_failure_reasons.pulsar_hooks").install()

@@ -111,10 +111,10 @@ def activate() -> PulsarFailureReasonsFinder:
         if type(finder).__name__ == PulsarFailureReasonsFinder.__name__:
             # In place: the import system is walking through this list right now.
             ours = PulsarFailureReasonsFinder()
-            sys.meta_path[position] = ours  # type: ignore[call-overload]
+            sys.meta_path[position] = ours
             return ours
     ours = PulsarFailureReasonsFinder()
-    sys.meta_path.insert(0, ours)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, ours)
     return ours
 
 

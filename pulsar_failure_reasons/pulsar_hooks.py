@@ -28,8 +28,6 @@ SWITCH = "PULSAR_FAILURE_REASONS"
 #: `1`: an entry point wins over a stock manager of the same name.
 OVERRIDE = "PULSAR_FAILURE_REASONS_OVERRIDE"
 
-# The two of Pulsar's status words that may carry a reason (pulsar.managers.status).
-_STATUSES_WITH_A_REASON = ("failed", "lost")
 _WRAPPED_MARK = "_pulsar_failure_reasons_wrapped"
 
 _logged: Set[str] = set()
@@ -266,14 +264,12 @@ def _additional_keys(
 
 def _reason_keys(manager: Any, job_status: str, job_id: str) -> Dict[str, Any]:
     """Return the keys that tell why a job ended, {} where its job directory holds no reason."""
-    if job_status not in _STATUSES_WITH_A_REASON:
-        return {}
     from pulsar_failure_reasons import job_record, wire
 
-    record = job_record.load_record(manager.job_directory(job_id))
-    if record is None or record.observe_only:
+    if job_status not in wire.STATUSES_WITH_REASON:
         return {}
-    return wire.payload_keys(record)
+    record = job_record.load_record(manager.job_directory(job_id))
+    return {} if record is None else wire.payload_keys(record)
 
 
 # --- which Pulsar ---------------------------------------------------------------------------

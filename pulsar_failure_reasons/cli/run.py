@@ -34,9 +34,9 @@ def run(script: str, arguments: List[str]) -> int:
     """Run a console script after `install()`, and return its exit code, or 2 if it cannot run."""
     scripts = _console_scripts()
     if script not in scripts:
-        return _refuse("no console script %r in this environment; there are: %s" % (
-            script, ", ".join(name for name in _SERVERS if name in scripts) or "none to serve Pulsar"
-        ))
+        servers = ", ".join(name for name in _SERVERS if name in scripts)
+        return _refuse("no console script %r in this environment; there are: %s"
+                       % (script, servers or "none that serve Pulsar"))
     try:
         pulsar_hooks.install()
     except ImportError as exc:

@@ -1,0 +1,116 @@
+"""Run Python in an environment of this checkout, made first if it is not there or out of date.
+
+    python3 tools/environment.py EXTRA [--python PATH] -- PYTHON-ARGUMENTS...
+
+EXTRA is one of the extras of pyproject.toml. The environment `.env/EXTRA-X.Y` holds this checkout
+(editable) and that extra. Progress goes to stderr, pip's full output to a log beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from typing import List
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ENVIRONMENTS = ROOT / ".env"
+# What an installed environment copies out of the checkout: a change means install again.
+COPIED = ("pyproject.toml", "pulsar_failure_reasons.pth", "pulsar_failure_reasons.start")
+INSTALL_TIMEOUT_S = 1200
+
+
+def ensure(extra: str, python: str = sys.executable) -> pathlib.Path:
+    """Return the interpreter of an up-to-date environment.
+
+    Raises:
+        SystemExit: it cannot be made; the message says why and what to do.
+    """
+    folder = ENVIRONMENTS / ("%s-%s" % (extra, _version(python)))
+    ENVIRONMENTS.mkdir(exist_ok=True)
+    stamp = folder / "stamp"
+    with open("%s.lock" % folder, "w") as lock:
+        # Two `make` at once must not build the same environment.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.is_file() or stamp.read_text() != _fingerprint():
+            _make(folder, extra, python)
+            stamp.write_text(_fingerprint())
+    return folder / "bin" / "python"
+
+
+def _make(folder: pathlib.Path, extra: str, python: str) -> None:
+    _say("making %s (about a minute the first time) ..." % folder.relative_to(ROOT))
+    if not (folder / "bin" / "pip").is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        _provide_venv(python)
+        _run([python, "-m", "venv", str(folder)], folder)
+    _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check",
+          "--editable", "%s[%s]" % (ROOT, extra)], folder)
+
+
+def _provide_venv(python: str) -> None:
+    """Install Debian's python3-venv where Python came without what makes environments."""
+    if subprocess.run([python, "-c", "import ensurepip"], stderr=subprocess.DEVNULL,
+                      timeout=60).returncode == 0:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise SystemExit("%s cannot make virtual environments (no ensurepip). On Debian: "
+                         "apt-get install python3-venv" % python)
+    _say("installing python3-venv ...")
+    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "python3-venv"]):
+        subprocess.run(command, check=True, timeout=INSTALL_TIMEOUT_S, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, DEBIAN_FRONTEND="noninteractive"))
+
+
+def _run(command: List[str], folder: pathlib.Path) -> None:
+    log = pathlib.Path("%s.log" % folder)
+    with open(log, "wb") as output:
+        completed = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                   timeout=INSTALL_TIMEOUT_S)
+    if completed.returncode != 0:
+        tail = log.read_text(errors="replace").splitlines()[-15:]
+        raise SystemExit("%s\nfailed: %s (all of it: %s)" % (
+            "\n".join(tail), " ".join(command), log))
+
+
+def _version(python: str) -> str:
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    return subprocess.run([python, "-c", code], check=True, timeout=60, stdout=subprocess.PIPE,
+                          universal_newlines=True).stdout.strip()
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    for name in COPIED:
+        digest.update((ROOT / name).read_bytes())
+    return digest.hexdigest()
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Make the environment and become its Python."""
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("extra")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("arguments", nargs="*")
+    options = parser.parse_args()
+    python = str(ensure(options.extra, options.python))
+    if options.arguments:
+        # So that commands that these tests start (pulsar-main ...) are this environment's.
+        os.environ["PATH"] = "%s:%s" % (os.path.dirname(python), os.environ.get("PATH", ""))
+        os.chdir(ROOT)
+        os.execv(python, [python] + options.arguments)
+    print(python)
+
+
+if __name__ == "__main__":
+    main()
