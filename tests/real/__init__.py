@@ -1,1 +1,2 @@
-"""Tests against real parts (a private Slurm), and the harness that installs, starts and stops them."""
+"""Tests against real parts (a private Slurm), and the harness that installs, starts and stops
+them."""

@@ -1,11 +1,14 @@
 """Install what the real parts of the tests need: ``python -m tests.real.install slurm slurm24``.
 
 * ``slurm``: Debian's own Slurm, munge, slurmdbd and MariaDB, by apt. Needs root unless it is there.
-* ``slurm24``: Slurm 24.11 from Debian trixie's packages, which are downloaded with a sources list and an
-  apt state of their own and unpacked into a cache folder; the machine's apt configuration and packages stay
+* ``slurm24``: Slurm 24.11 from Debian trixie's packages, which are downloaded with a sources list
+and an
+  apt state of their own and unpacked into a cache folder; the machine's apt configuration and
+  packages stay
   as they are (but for ``patchelf``, munge and MariaDB, which come by apt).
 
-Idempotent, and quick once everything is there. Progress goes to stderr. Exit status: 0 all there, 2 not
+Idempotent, and quick once everything is there. Progress goes to stderr. Exit status: 0 all there,
+2 not
 possible here (the message says what to do).
 """
 
@@ -43,7 +46,8 @@ def say(text: str) -> None:
     print(f"tests.real.install: {text}", file=sys.stderr, flush=True)
 
 
-# ---- apt packages ------------------------------------------------------------------------------------
+# ---- apt packages ----------------------------------------------------------------------------
+
 
 def missing_packages(packages: Sequence[str]) -> List[str]:
     """Return those Debian packages that are not installed; all of them where there is no dpkg."""
@@ -51,22 +55,28 @@ def missing_packages(packages: Sequence[str]) -> List[str]:
         return list(packages)
     missing = []
     for package in packages:
-        shown = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", package],
-                               capture_output=True, text=True, timeout=60)
+        shown = subprocess.run(
+            ["dpkg-query", "-W", "-f", "${db:Status-Status}", package],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         if shown.returncode != 0 or shown.stdout.strip() != "installed":
             missing.append(package)
     return missing
 
 
 def install_packages(part: str, packages: Sequence[str]) -> None:
-    """Install Debian packages without starting a service; raise HarnessError where that cannot be."""
+    """Install Debian packages without starting a service; raise HarnessError where that cannot
+    be."""
     missing = missing_packages(packages)
     if not missing:
         return
     command = "apt-get install -y --no-install-recommends " + " ".join(missing)
     if shutil.which("apt-get") is None:
-        raise HarnessError(f"{part}: not a Debian system (no apt-get); install by hand: "
-                           + ", ".join(missing))
+        raise HarnessError(
+            f"{part}: not a Debian system (no apt-get); install by hand: " + ", ".join(missing)
+        )
     if os.geteuid() != 0:
         raise HarnessError(f"{part}: not root; run as root, or let an admin run: {command}")
     say(f"{part}: {command}")
@@ -87,14 +97,30 @@ def apt_install(part: str, packages: Sequence[str]) -> None:
     raise HarnessError(f"{part}: apt-get install failed {ATTEMPTS} times:\n{tail(done)}")
 
 
-def run_apt(arguments: Sequence[str], options: Sequence[str] = (),
-            cwd: Optional[Path] = None) -> "subprocess.CompletedProcess[str]":
+def run_apt(
+    arguments: Sequence[str], options: Sequence[str] = (), cwd: Optional[Path] = None
+) -> "subprocess.CompletedProcess[str]":
     """Run apt-get with nothing asked, waiting for another apt's lock."""
     env = dict(os.environ, DEBIAN_FRONTEND="noninteractive", LC_ALL="C.UTF-8")
-    argv = ["apt-get", "-q", "-oDPkg::Lock::Timeout=300", "-oAcquire::Retries=3", *options, *arguments]
-    return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", env=env, cwd=cwd,
-                          timeout=APT_TIMEOUT_S)
+    argv = [
+        "apt-get",
+        "-q",
+        "-oDPkg::Lock::Timeout=300",
+        "-oAcquire::Retries=3",
+        *options,
+        *arguments,
+    ]
+    return subprocess.run(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=env,
+        cwd=cwd,
+        timeout=APT_TIMEOUT_S,
+    )
 
 
 def tail(done: "subprocess.CompletedProcess[str]", lines: int = 15) -> str:
@@ -104,7 +130,8 @@ def tail(done: "subprocess.CompletedProcess[str]", lines: int = 15) -> str:
 
 @contextlib.contextmanager
 def services_held_back() -> Iterator[None]:
-    """Keep packages from starting their daemons while they are installed; put all back afterwards."""
+    """Keep packages from starting their daemons while they are installed; put all back
+    afterwards."""
     backup = POLICY_FILE.with_name(POLICY_FILE.name + ".before-pulsar-failure-reasons")
     if policy_denies():
         yield  # a container image brings such a policy; not ours to remove
@@ -126,13 +153,16 @@ def policy_denies() -> bool:
     try:
         if POLICY_MARK in POLICY_FILE.read_text(errors="replace"):
             return False  # left by a crashed run of ours: taken over, and removed at its end
-        asked = subprocess.run([str(POLICY_FILE), "slurmctld", "start"], capture_output=True, timeout=20)
+        asked = subprocess.run(
+            [str(POLICY_FILE), "slurmctld", "start"], capture_output=True, timeout=20
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return asked.returncode == POLICY_DENIES
 
 
-# ---- Slurm 24.11 from trixie ---------------------------------------------------------------------------
+# ---- Slurm 24.11 from trixie -----------------------------------------------------------------
+
 
 def cache_folder() -> Path:
     """Return the folder of what is unpacked, under XDG_CACHE_HOME or ~/.cache."""
@@ -152,7 +182,9 @@ def library_folder(prefix: Path) -> Path:
     """Return ``usr/lib/<triplet>`` of an unpacked Slurm."""
     found = sorted(prefix.glob("usr/lib/*/slurm-wlm"))
     if not found:
-        raise HarnessError(f"slurm24: no Slurm plugins under {prefix}/usr/lib; remove it and try again")
+        raise HarnessError(
+            f"slurm24: no Slurm plugins under {prefix}/usr/lib; remove it and try again"
+        )
     return found[0].parent
 
 
@@ -186,25 +218,34 @@ def unpack_slurm24(cache: Path, scratch: Path) -> None:
     shutil.rmtree(prefix, ignore_errors=True)
     partial.chmod(0o755)
     partial.rename(prefix)
-    shown = subprocess.run([str(prefix / "usr/sbin/slurmctld"), "-V"], capture_output=True, text=True,
-                           timeout=60)
+    shown = subprocess.run(
+        [str(prefix / "usr/sbin/slurmctld"), "-V"], capture_output=True, text=True, timeout=60
+    )
     if "24.11" not in shown.stdout:
         (prefix / ".done").unlink()
-        raise HarnessError(f"slurm24: its slurmctld does not run: {shown.stderr.strip() or shown.stdout!r}")
+        raise HarnessError(
+            f"slurm24: its slurmctld does not run: {shown.stderr.strip() or shown.stdout!r}"
+        )
 
 
 def debian_archive() -> str:
     """Return the address of the Debian archive in the machine's own apt configuration."""
     fields = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
-    shown = subprocess.run(["apt-get", "indextargets", "--format", fields, "Created-By: Packages"],
-                           capture_output=True, text=True, timeout=60)
+    shown = subprocess.run(
+        ["apt-get", "indextargets", "--format", fields, "Created-By: Packages"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     for line in shown.stdout.splitlines():
         uri, release, component = (line.split("|") + [""] * 3)[:3]
         plain = "-" not in release and "/" not in release  # neither -updates nor -security
         if component == "main" and plain and uri.rstrip("/").endswith("/debian"):
             return uri
-    raise HarnessError("slurm24: apt's sources name no Debian archive (an address that ends in /debian "
-                       f"with component main); apt-get indextargets said: {shown.stdout[:300]!r}")
+    raise HarnessError(
+        "slurm24: apt's sources name no Debian archive (an address that ends in /debian "
+        f"with component main); apt-get indextargets said: {shown.stdout[:300]!r}"
+    )
 
 
 def download_trixie(scratch: Path) -> List[Path]:
@@ -216,13 +257,24 @@ def download_trixie(scratch: Path) -> List[Path]:
         (scratch / folder).mkdir(parents=True)
     (scratch / "status").touch()
     (scratch / "sources.list").write_text(
-        f"deb [signed-by={KEYRING}] {debian_archive()} trixie main\n")
-    options = [f"-oDir::Etc::sourcelist={scratch}/sources.list", "-oDir::Etc::sourceparts=/dev/null",
-               "-oDir::Etc::preferences=/dev/null", "-oDir::Etc::preferencesparts=/dev/null",
-               f"-oDir::State={scratch}", f"-oDir::State::Lists={scratch}/lists",
-               f"-oDir::State::status={scratch}/status", f"-oDir::Cache={scratch}/cache",
-               "-oAPT::Sandbox::User=root", "-oAcquire::Languages=none", "-oDebug::NoLocking=1",
-               "-oAPT::Keep-Downloaded-Packages=1", "-oDpkg::Post-Invoke=", "-oAPT::Update::Post-Invoke="]
+        f"deb [signed-by={KEYRING}] {debian_archive()} trixie main\n"
+    )
+    options = [
+        f"-oDir::Etc::sourcelist={scratch}/sources.list",
+        "-oDir::Etc::sourceparts=/dev/null",
+        "-oDir::Etc::preferences=/dev/null",
+        "-oDir::Etc::preferencesparts=/dev/null",
+        f"-oDir::State={scratch}",
+        f"-oDir::State::Lists={scratch}/lists",
+        f"-oDir::State::status={scratch}/status",
+        f"-oDir::Cache={scratch}/cache",
+        "-oAPT::Sandbox::User=root",
+        "-oAcquire::Languages=none",
+        "-oDebug::NoLocking=1",
+        "-oAPT::Keep-Downloaded-Packages=1",
+        "-oDpkg::Post-Invoke=",
+        "-oAPT::Update::Post-Invoke=",
+    ]
     fetch = ["install", "-y", "--download-only", "--no-install-recommends", *TRIXIE_PACKAGES]
     say("slurm24: downloading Debian trixie's Slurm and its libraries")
     for _ in range(ATTEMPTS):
@@ -246,12 +298,24 @@ def unpack(debs: Sequence[Path], prefix: Path) -> None:
     for name in ("bin", "sbin", "lib", "lib64"):
         (prefix / "usr" / name).mkdir(parents=True)
         (prefix / name).symlink_to(f"usr/{name}")  # packages that still ship /lib land in /usr/lib
-    tar = ["tar", "-x", "--keep-directory-symlink", "--no-same-owner", "-C", str(prefix),
-           "--exclude=./usr/share", "--exclude=./etc", "--exclude=./var"]
+    tar = [
+        "tar",
+        "-x",
+        "--keep-directory-symlink",
+        "--no-same-owner",
+        "-C",
+        str(prefix),
+        "--exclude=./usr/share",
+        "--exclude=./etc",
+        "--exclude=./var",
+    ]
     for deb in debs:
-        # only Slurm's own programs: its bin comes first on PATH, and those of others are not patched
+        # only Slurm's own programs: its bin comes first on PATH, and those of others are not
+        # patched
         programs = [] if deb.name.startswith("slurm") else LEAVE_PROGRAMS
-        with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as content:
+        with subprocess.Popen(
+            ["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE
+        ) as content:
             subprocess.run([*tar, *programs], stdin=content.stdout, check=True, timeout=300)
         if content.returncode != 0:
             raise HarnessError(f"slurm24: dpkg-deb could not read {deb.name}")
@@ -262,17 +326,26 @@ def unpack(debs: Sequence[Path], prefix: Path) -> None:
 
 
 def point_programs_home(partial: Path, prefix: Path) -> int:
-    """Make Slurm's ELF files under `partial` use the libraries and ld.so they will find in `prefix`."""
+    """Make Slurm's ELF files under `partial` use the libraries and ld.so they will find in
+    `prefix`."""
     libraries = library_folder(partial)
     final = prefix / libraries.relative_to(partial)
-    files = [*partial.glob("usr/bin/*"), *partial.glob("usr/sbin/slurm*"),
-             *libraries.glob("slurm-wlm/*"), *libraries.glob("libslurm*")]
+    files = [
+        *partial.glob("usr/bin/*"),
+        *partial.glob("usr/sbin/slurm*"),
+        *libraries.glob("slurm-wlm/*"),
+        *libraries.glob("libslurm*"),
+    ]
     elf_files = [path for path in files if is_elf(path)]
     for path in elf_files:
         # DT_RPATH, not RUNPATH: it also holds for what the libraries load in their turn
         patchelf("--force-rpath", "--set-rpath", f"{final}:{final}/slurm-wlm", str(path))
-        shown = subprocess.run(["patchelf", "--print-interpreter", str(path)], capture_output=True,
-                               text=True, timeout=60)
+        shown = subprocess.run(
+            ["patchelf", "--print-interpreter", str(path)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         if shown.returncode == 0:
             patchelf("--set-interpreter", str(final / Path(shown.stdout.strip()).name), str(path))
     return len(elf_files)
@@ -293,7 +366,8 @@ def patchelf(*arguments: str) -> None:
         raise HarnessError(f"slurm24: patchelf {' '.join(arguments)}: {done.stderr.strip()}")
 
 
-# ---- command line --------------------------------------------------------------------------------------
+# ---- command line ----------------------------------------------------------------------------
+
 
 def install_slurm() -> None:
     """Install Debian's own Slurm unless it is there; raise HarnessError if that fails."""
@@ -305,9 +379,14 @@ INSTALLERS = {"slurm": install_slurm, "slurm24": install_slurm24}
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Install the named parts (all when none is named); return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.real.install", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="*", help=f"what to install: {', '.join(INSTALLERS)} (default: all)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.real.install",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "part", nargs="*", help=f"what to install: {', '.join(INSTALLERS)} (default: all)"
+    )
     parts = parser.parse_args(arguments).part or list(INSTALLERS)
     unknown = [part for part in parts if part not in INSTALLERS]
     if unknown:

@@ -21,8 +21,9 @@ class HarnessError(Exception):
     """A real part could not be installed, started or brought into the wanted condition."""
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float, what: str,
-               interval_s: float = 0.05) -> None:
+def wait_until(
+    condition: Callable[[], bool], timeout_s: float, what: str, interval_s: float = 0.05
+) -> None:
     """Return as soon as `condition` holds; raise HarnessError naming `what` after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not condition():
@@ -69,9 +70,15 @@ class Daemons:
         """Start a daemon that stays in the foreground, in a session of its own; return its pid."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
-            child = subprocess.Popen(list(argv), stdin=subprocess.DEVNULL, stdout=output,
-                                     stderr=subprocess.STDOUT, env=dict(env), cwd="/",
-                                     start_new_session=True)
+            child = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(env),
+                cwd="/",
+                start_new_session=True,
+            )
         self._children[name] = child
         record = {"pid": child.pid, "start": process_start(child.pid), "argv": list(argv)}
         self._file(name).write_text(json.dumps(record))

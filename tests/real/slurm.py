@@ -5,11 +5,15 @@
         slurm.expire(job)
         slurm.wait_state(job, "TIMEOUT")
 
-Several clusters run side by side, each with its own folder, ports, munged and MariaDB. As root, jobs may be
-limited by cgroups (v1) and run as any user; as an ordinary user it works for that user's jobs alone. Every
-process is ended by its own pid; what a crashed run left in the same folder is ended by the next ``start()``.
+Several clusters run side by side, each with its own folder, ports, munged and MariaDB. As root,
+jobs may be
+limited by cgroups (v1) and run as any user; as an ordinary user it works for that user's jobs
+alone. Every
+process is ended by its own pid; what a crashed run left in the same folder is ended by the next
+``start()``.
 
-Command line: ``python -m tests.real.slurm up --home DIR`` prints what to export, ``down --home DIR`` ends it.
+Command line: ``python -m tests.real.slurm up --home DIR`` prints what to export, ``down --home
+DIR`` ends it.
 """
 
 from __future__ import annotations
@@ -47,13 +51,23 @@ MARKER = ".private-slurm"
 SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 CGROUP_V1 = Path("/sys/fs/cgroup")
 COMMAND_TIMEOUT_S = 60
-ENDED = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
-         "PREEMPTED", "TIMEOUT")
+ENDED = (
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "TIMEOUT",
+)
 JobId = Union[int, str]
 
 
 def programs_path(version: str) -> Tuple[List[str], Optional[Path]]:
-    """Return (folders for the front of PATH, prefix) of a Slurm; the prefix is None for the system's.
+    """Return (folders for the front of PATH, prefix) of a Slurm; the prefix is None for the
+    system's.
 
     Raises:
         HarnessError: Slurm 24.11 is not unpacked, or the version is none of ours.
@@ -68,7 +82,9 @@ def programs_path(version: str) -> Tuple[List[str], Optional[Path]]:
     return [str(prefix / "usr/bin"), str(prefix / "usr/sbin")], prefix
 
 
-def why_missing(version: str = "22.05", accounting: bool = True, auth: str = "munge") -> Optional[str]:
+def why_missing(
+    version: str = "22.05", accounting: bool = True, auth: str = "munge"
+) -> Optional[str]:
     """Return why a private Slurm cannot be started here and what to do, or None if it can."""
     try:
         front, _ = programs_path(version)
@@ -103,7 +119,8 @@ def cgroup_usable() -> bool:
 
 
 def free_port_block(size: int) -> int:
-    """Return the first of `size` neighbouring loopback ports below the ephemeral range, all free."""
+    """Return the first of `size` neighbouring loopback ports below the ephemeral range, all
+    free."""
     for _ in range(200):
         first = random.randrange(21000, 32000 - size)
         try:
@@ -128,23 +145,30 @@ def listening(port: int) -> bool:
 def host_name() -> Tuple[str, List[str]]:
     """Return (name for the daemons, argv to put before theirs).
 
-    They bind to the address of the host's name. Where that is not a loopback address they get a host
+    They bind to the address of the host's name. Where that is not a loopback address they get a
+    host
     name of their own, which needs root.
     """
     name = socket.gethostname().split(".")[0]
     with contextlib.suppress(OSError):
         if socket.gethostbyname(name).startswith("127."):
             return name, []
-    if os.geteuid() == 0 and subprocess.run(["unshare", "--uts", "true"], timeout=20).returncode == 0:
+    if (
+        os.geteuid() == 0
+        and subprocess.run(["unshare", "--uts", "true"], timeout=20).returncode == 0
+    ):
         return "localhost", ["unshare", "--uts", "sh", "-c", 'hostname localhost; exec "$0" "$@"']
-    raise HarnessError(f"the host name {name} is not on loopback: add '127.0.0.1 {name}' to /etc/hosts")
+    raise HarnessError(
+        f"the host name {name} is not on loopback: add '127.0.0.1 {name}' to /etc/hosts"
+    )
 
 
 class PrivateSlurm:
     """One private cluster in the folder `home`.
 
     Args:
-        home: its folder; made, and emptied by ``start()``. Refused if it holds anything else. Jobs of other
+        home: its folder; made, and emptied by ``start()``. Refused if it holds anything else. Jobs
+        of other
             users need it to be reachable for them. At most about 80 characters (it holds sockets).
         version: "22.05" (the system's) or "24.11" (unpacked by ``tests.real.install``).
         accounting: with slurmdbd and MariaDB, so that sacct works.
@@ -158,10 +182,20 @@ class PrivateSlurm:
         extra_conf: further lines of slurm.conf.
     """
 
-    def __init__(self, home: Union[str, Path], version: str = "22.05", accounting: bool = True,
-                 cgroup: Union[str, bool] = "auto", min_job_age: int = 300, nodes: int = 1,
-                 auth: str = "munge", enforce_limits: bool = False, private_data: bool = False,
-                 slurmd_timeout: int = 10, extra_conf: str = "") -> None:
+    def __init__(
+        self,
+        home: Union[str, Path],
+        version: str = "22.05",
+        accounting: bool = True,
+        cgroup: Union[str, bool] = "auto",
+        min_job_age: int = 300,
+        nodes: int = 1,
+        auth: str = "munge",
+        enforce_limits: bool = False,
+        private_data: bool = False,
+        slurmd_timeout: int = 10,
+        extra_conf: str = "",
+    ) -> None:
         self.home = Path(home).resolve()
         self.version = version
         self.accounting = accounting
@@ -178,7 +212,7 @@ class PrivateSlurm:
         self._layout: Optional[slurm_conf.Layout] = None
         self._before: List[str] = []
 
-    # ---- life -----------------------------------------------------------------------------------------
+    # ---- life --------------------------------------------------------------------------------
 
     def __enter__(self) -> "PrivateSlurm":
         self.start()
@@ -239,33 +273,58 @@ class PrivateSlurm:
 
     @property
     def env(self) -> Dict[str, str]:
-        """The environment for anything that is to use this cluster: SLURM_CONF, and PATH with its commands."""
-        env = {name: value for name, value in os.environ.items()
-               if not name.startswith(("SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "SCANCEL_"))}
+        """The environment for anything that is to use this cluster: SLURM_CONF, and PATH with its
+        commands."""
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "SCANCEL_"))
+        }
         env["SLURM_CONF"] = str(self.layout.conf)
         before = [folder for folder in env.get("PATH", "").split(os.pathsep) if folder]
         after = [folder for folder in SYSTEM_PATH if folder not in before]
         env["PATH"] = os.pathsep.join([*self._front, *before, *after])
         return env
 
-    def run(self, argv: Sequence[str], check: bool = True, user: Optional[str] = None,
-            timeout_s: float = COMMAND_TIMEOUT_S, stdin: Optional[str] = None
-            ) -> "subprocess.CompletedProcess[str]":
-        """Run a command on this cluster, as `user` if given; with `check` a failure raises HarnessError."""
+    def run(
+        self,
+        argv: Sequence[str],
+        check: bool = True,
+        user: Optional[str] = None,
+        timeout_s: float = COMMAND_TIMEOUT_S,
+        stdin: Optional[str] = None,
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command on this cluster, as `user` if given; with `check` a failure raises
+        HarnessError."""
         options: Dict[str, object] = {"cwd": str(self.home / "work")}
         if user is not None and user != self.user:
             entry = pwd.getpwnam(user)
-            options = {"cwd": "/tmp", "user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+            options = {
+                "cwd": "/tmp",
+                "user": entry.pw_uid,
+                "group": entry.pw_gid,
+                "extra_groups": [],
+            }
         env = self.env
         program = shutil.which(argv[0], path=env["PATH"]) or argv[0]
-        done = subprocess.run([program, *argv[1:]], env=env, input=stdin, capture_output=True, text=True,
-                              errors="replace", timeout=timeout_s, **options)  # type: ignore[call-overload]
+        done = subprocess.run(
+            [program, *argv[1:]],
+            env=env,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            **options,
+        )  # type: ignore[call-overload]
         if check and done.returncode != 0:
-            raise HarnessError(f"{shlex.join(argv)} ended with {done.returncode}: "
-                               f"{(done.stderr or done.stdout).strip()[:2000]}")
+            raise HarnessError(
+                f"{shlex.join(argv)} ended with {done.returncode}: "
+                f"{(done.stderr or done.stdout).strip()[:2000]}"
+            )
         return done
 
-    # ---- jobs -----------------------------------------------------------------------------------------
+    # ---- jobs --------------------------------------------------------------------------------
 
     def submit(self, script: str, *options: str, user: Optional[str] = None) -> str:
         """Submit a shell script (its text without the first line) and return the job's id."""
@@ -275,8 +334,10 @@ class PrivateSlurm:
 
     def state(self, job_id: JobId) -> Optional[str]:
         """Return the controller's word for the job's state, or None if it does not know the job."""
-        shown = self.run(["squeue", "--noheader", "--states=all", f"--jobs={job_id}", "--format=%T"],
-                         check=False)
+        shown = self.run(
+            ["squeue", "--noheader", "--states=all", f"--jobs={job_id}", "--format=%T"],
+            check=False,
+        )
         if shown.returncode != 0 and "Invalid job id" not in shown.stderr:
             raise HarnessError(f"squeue on job {job_id}: {shown.stderr.strip()}")
         return shown.stdout.split("\n")[0].strip() or None
@@ -300,25 +361,48 @@ class PrivateSlurm:
         return str(seen[-1])
 
     def accounted(self, job_id: JobId) -> str:
-        """Return accounting's State of the job itself ("CANCELLED by 0"), or "" if it has no row."""
-        shown = self.run(["sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}",
-                          "--format=State"])
+        """Return accounting's State of the job itself ("CANCELLED by 0"), or "" if it has no
+        row."""
+        shown = self.run(
+            [
+                "sacct",
+                "--noheader",
+                "--parsable2",
+                "--allocations",
+                f"--jobs={job_id}",
+                "--format=State",
+            ]
+        )
         return shown.stdout.split("\n")[0]
 
     def wait_accounted(self, job_id: JobId, state: str, timeout_s: float = 30) -> None:
         """Wait until accounting's State of the job begins with `state`."""
-        wait_until(lambda: self.accounted(job_id).startswith(state), timeout_s,
-                   f"sacct to call job {job_id} {state}", interval_s=0.2)
+        wait_until(
+            lambda: self.accounted(job_id).startswith(state),
+            timeout_s,
+            f"sacct to call job {job_id} {state}",
+            interval_s=0.2,
+        )
 
     def expire(self, job_id: JobId) -> None:
         """Let a running job reach its walltime in 2 s; Slurm notices within about 30 s."""
         end = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 2))
         self.run(["scontrol", "update", f"jobid={job_id}", f"EndTime={end}"])
 
+    def start_now(self, job_id: JobId) -> None:
+        """Let a requeued job run at once; Slurm would keep it for two minutes
+        (Reason=BeginTime)."""
+        self.run(["scontrol", "update", f"jobid={job_id}", "StartTime=now"])
+
     def wait_forgotten(self, job_id: JobId, timeout_s: float = 60) -> None:
-        """Wait until the controller does not know the job any more (for clusters with min_job_age=2)."""
-        wait_until(lambda: self.state(job_id) is None, timeout_s,
-                   f"the controller to forget job {job_id}", interval_s=0.5)
+        """Wait until the controller does not know the job any more (for clusters with
+        min_job_age=2)."""
+        wait_until(
+            lambda: self.state(job_id) is None,
+            timeout_s,
+            f"the controller to forget job {job_id}",
+            interval_s=0.5,
+        )
 
     def cancel_all(self, timeout_s: float = 30) -> None:
         """Cancel every job and wait until all nodes are idle again."""
@@ -327,29 +411,47 @@ class PrivateSlurm:
             self.run(["scancel", *sorted(set(listed))], check=False)
         self.wait_idle(timeout_s)
 
-    # ---- nodes ----------------------------------------------------------------------------------------
+    # ---- nodes -------------------------------------------------------------------------------
 
     def wait_idle(self, timeout_s: float = 30) -> None:
         """Wait until every node is up and without a job."""
-        wait_until(lambda: self.node_states() == {"idle"}, timeout_s, "all nodes to be idle",
-                   interval_s=0.1)
+        wait_until(
+            lambda: self.node_states() == {"idle"},
+            timeout_s,
+            "all nodes to be idle",
+            interval_s=0.1,
+        )
 
     def node_states(self) -> "set[str]":
         """Return the states of all nodes, as sinfo names them."""
-        return set(self.run(["sinfo", "--noheader", "--Node", "--format=%T"], check=False).stdout.split())
+        return set(
+            self.run(["sinfo", "--noheader", "--Node", "--format=%T"], check=False).stdout.split()
+        )
 
     def node_down(self, node: Optional[str] = None) -> None:
-        """Declare a node down, as an admin does: its jobs end NODE_FAIL (or are requeued) at once."""
-        self.run(["scontrol", "update", f"nodename={node or self.nodes[0]}", "state=DOWN", "reason=test"])
+        """Declare a node down, as an admin does: its jobs end NODE_FAIL (or are requeued) at
+        once."""
+        self.run(
+            [
+                "scontrol",
+                "update",
+                f"nodename={node or self.nodes[0]}",
+                "state=DOWN",
+                "reason=test",
+            ]
+        )
 
     def node_up(self, node: Optional[str] = None, timeout_s: float = 60) -> None:
-        """Bring a node that is down, or whose slurmd was killed, back and wait until it takes jobs."""
+        """Bring a node that is down, or whose slurmd was killed, back and wait until it takes
+        jobs."""
         name = node or self.nodes[0]
         if not self.daemons.alive(f"slurmd-{name}"):
             self._start_slurmd(name)
 
         def resumed() -> bool:
-            state = self.run(["sinfo", "--noheader", f"--nodes={name}", "--format=%T"]).stdout.split()[:1]
+            state = self.run(
+                ["sinfo", "--noheader", f"--nodes={name}", "--format=%T"]
+            ).stdout.split()[:1]
             if state and state[0].startswith(("down", "drain")):
                 self.run(["scontrol", "update", f"nodename={name}", "state=RESUME"], check=False)
             return bool(state) and state[0] in ("idle", "mixed", "allocated")
@@ -357,12 +459,13 @@ class PrivateSlurm:
         wait_until(resumed, timeout_s, f"node {name} to come back", interval_s=0.3)
 
     def crash_node(self, node: Optional[str] = None) -> None:
-        """Kill a node's slurmd with all its jobs' processes; it counts as failed after slurmd_timeout."""
+        """Kill a node's slurmd with all its jobs' processes; it counts as failed after
+        slurmd_timeout."""
         name = node or self.nodes[0]
         self.daemons.kill(f"slurmd-{name}")
         self._kill_job_processes(name)
 
-    # ---- the controller and accounting ------------------------------------------------------------------
+    # ---- the controller and accounting -------------------------------------------------------
 
     def controller_stop(self) -> None:
         """End slurmctld; it saves its state first."""
@@ -370,7 +473,13 @@ class PrivateSlurm:
 
     def controller_start(self, clean: bool = False, timeout_s: float = 30) -> None:
         """Start slurmctld and wait until it answers; with `clean` it has forgotten all jobs."""
-        argv = [self._program("slurmctld"), "-D", "-f", str(self.layout.conf), *(["-c"] if clean else [])]
+        argv = [
+            self._program("slurmctld"),
+            "-D",
+            "-f",
+            str(self.layout.conf),
+            *(["-c"] if clean else []),
+        ]
         self._start("slurmctld", argv)
         self._wait_alive("slurmctld", self._controller_answers, timeout_s)
 
@@ -391,18 +500,30 @@ class PrivateSlurm:
             self.run(["sacctmgr", "-i", "add", "user", user, f"account={name}"])
 
     def add_qos(self, name: str, users: Sequence[str], max_submit_jobs: int) -> None:
-        """Make a QOS in which each of `users` may have at most `max_submit_jobs` jobs, waiting or running."""
-        self.run(["sacctmgr", "-i", "add", "qos", name, f"MaxSubmitJobsPerUser={max_submit_jobs}",
-                  "Flags=DenyOnLimit"])
+        """Make a QOS in which each of `users` may have at most `max_submit_jobs` jobs, waiting or
+        running."""
+        self.run(
+            [
+                "sacctmgr",
+                "-i",
+                "add",
+                "qos",
+                name,
+                f"MaxSubmitJobsPerUser={max_submit_jobs}",
+                "Flags=DenyOnLimit",
+            ]
+        )
         for user in users:
             self.run(["sacctmgr", "-i", "modify", "user", user, "set", f"qos+={name}"])
 
-    # ---- inside -----------------------------------------------------------------------------------------
+    # ---- inside ------------------------------------------------------------------------------
 
     def _claim_home(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         if any(self.home.iterdir()) and not (self.home / MARKER).exists():
-            raise HarnessError(f"{self.home} holds files that are not a private Slurm's: give another home")
+            raise HarnessError(
+                f"{self.home} holds files that are not a private Slurm's: give another home"
+            )
         (self.home / MARKER).touch()
 
     def _empty_home(self) -> None:
@@ -434,10 +555,20 @@ class PrivateSlurm:
 
     def _write_configuration(self) -> None:
         layout = self.layout
-        layout.conf.write_text(slurm_conf.slurm_conf(
-            layout, auth=self.auth, accounting=self.accounting, enforce=self.enforce_limits,
-            cgroup=self.cgroup, min_job_age_s=self.min_job_age_s, slurmd_timeout_s=self.slurmd_timeout_s,
-            memory_mb=node_memory_mb(), private_data=self.private_data, extra_conf=self.extra_conf))
+        layout.conf.write_text(
+            slurm_conf.slurm_conf(
+                layout,
+                auth=self.auth,
+                accounting=self.accounting,
+                enforce=self.enforce_limits,
+                cgroup=self.cgroup,
+                min_job_age_s=self.min_job_age_s,
+                slurmd_timeout_s=self.slurmd_timeout_s,
+                memory_mb=node_memory_mb(),
+                private_data=self.private_data,
+                extra_conf=self.extra_conf,
+            )
+        )
         cgroup_conf = slurm_conf.cgroup_conf(self.cgroup, self.version)
         if cgroup_conf is not None:
             (layout.etc / "cgroup.conf").write_text(cgroup_conf)
@@ -446,19 +577,31 @@ class PrivateSlurm:
             path = layout.etc / "slurmdbd.conf"
             path.touch(mode=0o600)
             path.write_text(slurm_conf.slurmdbd_conf(layout, self.auth))
-        record = {"version": self.version, "port": layout.port, "host": layout.host, "user": layout.user,
-                  "nodes": layout.nodes}
+        record = {
+            "version": self.version,
+            "port": layout.port,
+            "host": layout.host,
+            "user": layout.user,
+            "nodes": layout.nodes,
+        }
         (self.home / "layout.json").write_text(json.dumps(record))
 
     def _loaded(self) -> bool:
-        """Take over the layout that another process wrote; False if there is none for this version."""
+        """Take over the layout that another process wrote; False if there is none for this
+        version."""
         if self._layout is None:
             try:
                 record = json.loads((self.home / "layout.json").read_text())
                 plugins = library_folder(self._prefix) / "slurm-wlm" if self._prefix else None
                 if record["version"] == self.version:
-                    self._layout = slurm_conf.Layout(self.home, record["port"], record["host"],
-                                                     record["user"], record["nodes"], plugins)
+                    self._layout = slurm_conf.Layout(
+                        self.home,
+                        record["port"],
+                        record["host"],
+                        record["user"],
+                        record["nodes"],
+                        plugins,
+                    )
             except (OSError, ValueError, KeyError):
                 return False
         return self._layout is not None
@@ -468,10 +611,17 @@ class PrivateSlurm:
         key = folder / "key"
         key.touch(mode=0o600)
         key.write_bytes(os.urandom(128))
-        argv = [self._program("munged"), "--foreground", f"--key-file={key}",
-                f"--socket={self.layout.munge_socket}", f"--pid-file={self.home}/run/munged.pid",
-                f"--log-file={self.home}/log/munged.log", f"--seed-file={folder}/seed", "--num-threads=2",
-                "--force"]  # a home below a folder that others may write, such as /tmp
+        argv = [
+            self._program("munged"),
+            "--foreground",
+            f"--key-file={key}",
+            f"--socket={self.layout.munge_socket}",
+            f"--pid-file={self.home}/run/munged.pid",
+            f"--log-file={self.home}/log/munged.log",
+            f"--seed-file={folder}/seed",
+            "--num-threads=2",
+            "--force",
+        ]  # a home below a folder that others may write, such as /tmp
         self._start("munged", argv)
         self._wait_alive("munged", self.layout.munge_socket.exists, 20)
 
@@ -481,17 +631,35 @@ class PrivateSlurm:
         account = "mysql" if os.geteuid() == 0 else self.user
         if os.geteuid() == 0:
             shutil.chown(folder, account)
-        options = ["--no-defaults", f"--user={account}", f"--datadir={folder}/data", "--skip-log-bin",
-                   "--innodb-flush-log-at-trx-commit=0", "--innodb-log-file-size=16M"]
-        install = [self._program("mariadb-install-db"), *options, "--skip-test-db",
-                   f"--auth-root-socket-user={self.user}"]
+        options = [
+            "--no-defaults",
+            f"--user={account}",
+            f"--datadir={folder}/data",
+            "--skip-log-bin",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-log-file-size=16M",
+        ]
+        install = [
+            self._program("mariadb-install-db"),
+            *options,
+            "--skip-test-db",
+            f"--auth-root-socket-user={self.user}",
+        ]
         self.run(install, timeout_s=120)
         # 24.11's slurmdbd would make it too, but fails at the first attempt and waits 5 s
         (folder / "init.sql").write_text("CREATE DATABASE slurm_acct_db;\n")
-        argv = [self._program("mariadbd"), *options, f"--init-file={folder}/init.sql", f"--socket={self.layout.database_socket}",
-                "--skip-networking", f"--pid-file={folder}/pid", "--innodb-doublewrite=0",
-                "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900",
-                "--performance-schema=off"]
+        argv = [
+            self._program("mariadbd"),
+            *options,
+            f"--init-file={folder}/init.sql",
+            f"--socket={self.layout.database_socket}",
+            "--skip-networking",
+            f"--pid-file={folder}/pid",
+            "--innodb-doublewrite=0",
+            "--innodb-buffer-pool-size=64M",
+            "--innodb-lock-wait-timeout=900",
+            "--performance-schema=off",
+        ]
         self._start("mariadbd", argv)
         self._wait_alive("mariadbd", lambda: accepts(self.layout.database_socket), 60)
 
@@ -505,8 +673,9 @@ class PrivateSlurm:
     def _start(self, name: str, argv: Sequence[str], env: Mapping[str, str] = {}) -> None:
         if self.daemons.alive(name):
             raise HarnessError(f"{name} of the private Slurm in {self.home} is already running")
-        self.daemons.start(name, [*self._before, *argv], {**self.env, **env},
-                           self.home / "log" / f"{name}.out")
+        self.daemons.start(
+            name, [*self._before, *argv], {**self.env, **env}, self.home / "log" / f"{name}.out"
+        )
 
     def _wait_alive(self, name: str, ready: "object", timeout_s: float) -> None:
         def answers() -> bool:
@@ -523,7 +692,9 @@ class PrivateSlurm:
     def _program(self, name: str) -> str:
         found = shutil.which(name, path=self.env["PATH"])
         if found is None:
-            raise HarnessError(f"{name} not found: {why_missing(self.version, self.accounting, self.auth)}")
+            raise HarnessError(
+                f"{name} not found: {why_missing(self.version, self.accounting, self.auth)}"
+            )
         return found
 
     def _controller_answers(self) -> bool:
@@ -555,7 +726,7 @@ def stop_order(name: str) -> int:
 def node_memory_mb() -> int:
     """Return what a virtual node claims to have: at most 4 GB, and half of the machine's memory."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(4096, total // 2 // 2 ** 20)
+    return min(4096, total // 2 // 2**20)
 
 
 def accepts(path: Path) -> bool:
@@ -567,7 +738,8 @@ def accepts(path: Path) -> bool:
 def job_processes(home: Path, node: Optional[str] = None) -> Iterator[Tuple[int, int]]:
     """Yield (pid, start time) of the step daemons and job processes of the cluster in `home`.
 
-    A job's process is known by its environment; a slurmstepd, which may have overwritten its own, by an
+    A job's process is known by its environment; a slurmstepd, which may have overwritten its own,
+    by an
     open file of the cluster. With `node`, only those of that node.
     """
     conf = f"SLURM_CONF={home}/etc/slurm.conf".encode()
@@ -578,7 +750,9 @@ def job_processes(home: Path, node: Optional[str] = None) -> Iterator[Tuple[int,
             continue
         with contextlib.suppress(OSError):
             environ = (folder / "environ").read_bytes().split(b"\0")
-            is_job = conf in environ and any(entry.startswith(b"SLURM_JOB_ID=") for entry in environ)
+            is_job = conf in environ and any(
+                entry.startswith(b"SLURM_JOB_ID=") for entry in environ
+            )
             on_node = node is None or f"SLURMD_NODENAME={node}".encode() in environ
             if (is_job and on_node) or is_step_daemon(folder, home, node):
                 yield pid, start
@@ -593,12 +767,17 @@ def is_step_daemon(process: Path, home: Path, node: Optional[str]) -> bool:
     return any(path.startswith(wanted) for path in opened)
 
 
-# ---- command line --------------------------------------------------------------------------------------
+# ---- command line ----------------------------------------------------------------------------
+
 
 def up(options: argparse.Namespace) -> None:
     """Start a cluster that outlives this process, or find it running; print what to export."""
-    slurm = PrivateSlurm(options.home, version=options.version, accounting=options.accounting,
-                         min_job_age=options.min_job_age)
+    slurm = PrivateSlurm(
+        options.home,
+        version=options.version,
+        accounting=options.accounting,
+        min_job_age=options.min_job_age,
+    )
     if not slurm.running():
         missing = why_missing(options.version, options.accounting)
         if missing:
@@ -607,8 +786,13 @@ def up(options: argparse.Namespace) -> None:
         atexit.unregister(slurm.stop)
     exported = {name: slurm.env[name] for name in ("SLURM_CONF", "PATH")}
     if options.format == "json":
-        facts = {"version": slurm.version, "home": str(slurm.home), "nodes": slurm.nodes,
-                 "cgroup": slurm.cgroup, "accounting": slurm.accounting}
+        facts = {
+            "version": slurm.version,
+            "home": str(slurm.home),
+            "nodes": slurm.nodes,
+            "cgroup": slurm.cgroup,
+            "accounting": slurm.accounting,
+        }
         print(json.dumps({**exported, **facts}))
     else:
         for name, value in exported.items():
@@ -632,8 +816,11 @@ def recorded_version(home: Path) -> str:
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command line; return 0, or 2 if it could not be done."""
-    parser = argparse.ArgumentParser(prog="python -m tests.real.slurm", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.real.slurm",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, function in (("up", up), ("down", down)):
         command = commands.add_parser(name, help=function.__doc__)

@@ -9,14 +9,13 @@ from typing import List, Optional
 CLUSTER = "private"
 MAIN, PREEMPT_REQUEUE, PREEMPT_CANCEL, URGENT = "main", "requeued", "cancelled", "urgent"
 
-PARTITIONS = f"""
-PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
-PartitionName={MAIN} Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=5 PreemptMode=OFF
-PartitionName={PREEMPT_REQUEUE} Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=REQUEUE
-PartitionName={PREEMPT_CANCEL} Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=CANCEL
-PartitionName={URGENT} Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
-"""
+# partition: (PriorityTier, PreemptMode, further options)
+PARTITIONS = {
+    MAIN: (5, "OFF", "Default=YES"),
+    PREEMPT_REQUEUE: (1, "REQUEUE", ""),
+    PREEMPT_CANCEL: (1, "CANCEL", ""),
+    URGENT: (10, "OFF", ""),
+}
 
 CGROUP_CONF = """CgroupPlugin=cgroup/v1
 ConstrainRAMSpace=yes
@@ -86,23 +85,38 @@ def plugin_lines(layout: Layout) -> List[str]:
 
 def slurmdbd_conf(layout: Layout, auth: str) -> str:
     """Return slurmdbd.conf. MariaDB lets its own user in by the socket, without a password."""
-    return "\n".join([
-        *auth_lines(layout, auth), *plugin_lines(layout),
-        f"DbdHost={layout.host}", "DbdAddr=127.0.0.1", f"DbdPort={layout.dbd_port}",
-        # without it slurmdbd listens on all interfaces
-        "CommunicationParameters=NoInAddrAny",
-        f"SlurmUser={layout.user}",
-        f"PidFile={layout.home}/run/slurmdbd.pid", f"LogFile={layout.home}/log/slurmdbd.log",
-        "DebugLevel=info", "StorageType=accounting_storage/mysql", "StorageHost=localhost",
-        f"StorageUser={layout.user}", "StorageLoc=slurm_acct_db", ""])
+    return "\n".join(
+        [
+            *auth_lines(layout, auth),
+            *plugin_lines(layout),
+            f"DbdHost={layout.host}",
+            "DbdAddr=127.0.0.1",
+            f"DbdPort={layout.dbd_port}",
+            # without it slurmdbd listens on all interfaces
+            "CommunicationParameters=NoInAddrAny",
+            f"SlurmUser={layout.user}",
+            f"PidFile={layout.home}/run/slurmdbd.pid",
+            f"LogFile={layout.home}/log/slurmdbd.log",
+            "DebugLevel=info",
+            "StorageType=accounting_storage/mysql",
+            "StorageHost=localhost",
+            f"StorageUser={layout.user}",
+            "StorageLoc=slurm_acct_db",
+            "",
+        ]
+    )
 
 
 def accounting_lines(layout: Layout, auth: str, accounting: bool, enforce: bool) -> List[str]:
     """Return slurm.conf's accounting lines."""
     if not accounting:
         return ["AccountingStorageType=accounting_storage/none"]
-    lines = ["AccountingStorageType=accounting_storage/slurmdbd", "AccountingStorageHost=127.0.0.1",
-             f"AccountingStoragePort={layout.dbd_port}", "AccountingStoreFlags=job_comment"]
+    lines = [
+        "AccountingStorageType=accounting_storage/slurmdbd",
+        "AccountingStorageHost=127.0.0.1",
+        f"AccountingStoragePort={layout.dbd_port}",
+        "AccountingStoreFlags=job_comment",
+    ]
     if auth == "munge":
         # without this sacct looks for munge's standard socket, whatever AuthInfo says
         lines.append(f"AccountingStoragePass={layout.munge_socket}")
@@ -115,8 +129,11 @@ def limit_lines(cgroup: bool) -> List[str]:
     """Return the lines that say how processes are tracked and memory limits enforced."""
     if cgroup:
         return ["ProctrackType=proctrack/cgroup", "TaskPlugin=task/cgroup"]
-    return ["ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none",
-            "JobAcctGatherParams=OverMemoryKill"]
+    return [
+        "ProctrackType=proctrack/linuxproc",
+        "TaskPlugin=task/none",
+        "JobAcctGatherParams=OverMemoryKill",
+    ]
 
 
 def cgroup_conf(cgroup: bool, version: str) -> Optional[str]:
@@ -129,34 +146,80 @@ def cgroup_conf(cgroup: bool, version: str) -> Optional[str]:
 
 def node_lines(layout: Layout, memory_mb: int) -> List[str]:
     """Return one line per virtual node, each with a slurmd port of its own."""
-    return [f"NodeName={name} NodeHostname={layout.host} NodeAddr=127.0.0.1 "
-            f"Port={layout.node_port(index)} CPUs=4 RealMemory={memory_mb} State=UNKNOWN"
-            for index, name in enumerate(layout.nodes)]
+    return [
+        f"NodeName={name} NodeHostname={layout.host} NodeAddr=127.0.0.1 "
+        f"Port={layout.node_port(index)} CPUs=4 RealMemory={memory_mb} State=UNKNOWN"
+        for index, name in enumerate(layout.nodes)
+    ]
 
 
-def slurm_conf(layout: Layout, *, auth: str, accounting: bool, enforce: bool, cgroup: bool,
-               min_job_age_s: int, slurmd_timeout_s: int, memory_mb: int, private_data: bool,
-               extra_conf: str) -> str:
+def partition_lines() -> List[str]:
+    """Return the partitions: one for all, two whose jobs the fourth one's throw out."""
+    return ["PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE"] + [
+        f"PartitionName={name} Nodes=ALL MaxTime=INFINITE State=UP PriorityTier={tier} "
+        f"PreemptMode={mode} {more}"
+        for name, (tier, mode, more) in PARTITIONS.items()
+    ]
+
+
+def slurm_conf(
+    layout: Layout,
+    *,
+    auth: str,
+    accounting: bool,
+    enforce: bool,
+    cgroup: bool,
+    min_job_age_s: int,
+    slurmd_timeout_s: int,
+    memory_mb: int,
+    private_data: bool,
+    extra_conf: str,
+) -> str:
     """Return slurm.conf."""
     home = layout.home
-    return "\n".join([
-        f"ClusterName={CLUSTER}", *plugin_lines(layout),
-        f"SlurmctldHost={layout.host}(127.0.0.1)", f"SlurmctldPort={layout.ctld_port}",
-        f"SlurmUser={layout.user}", f"SlurmdUser={layout.user}",
-        *auth_lines(layout, auth), f"CredType=cred/{auth}",
-        # the daemons bind to the address of the host's name, which must be a loopback one
-        "CommunicationParameters=NoCtldInAddrAny,NoInAddrAny",
-        f"StateSaveLocation={home}/ctld", f"SlurmdSpoolDir={home}/spool/%n",
-        f"SlurmctldPidFile={home}/run/slurmctld.pid", f"SlurmdPidFile={home}/run/slurmd-%n.pid",
-        f"SlurmctldLogFile={home}/log/slurmctld.log", f"SlurmdLogFile={home}/log/slurmd-%n.log",
-        "MpiDefault=none", *limit_lines(cgroup),
-        "JobAcctGatherType=jobacct_gather/linux", "JobAcctGatherFrequency=task=1",
-        "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core_Memory", "DefMemPerCPU=100",
-        "SchedulerType=sched/backfill", "PriorityType=priority/basic",
-        "SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1",
-        "ReturnToService=2", f"MinJobAge={min_job_age_s}", "KillWait=2", "OverTimeLimit=0",
-        "MessageTimeout=10", f"SlurmdTimeout={slurmd_timeout_s}", "MaxJobCount=20000",
-        "MaxArraySize=2001", "SlurmdParameters=config_overrides",
-        *(["PrivateData=jobs,usage"] if private_data else []),
-        *accounting_lines(layout, auth, accounting, enforce),
-        *node_lines(layout, memory_mb), PARTITIONS, extra_conf, ""])
+    return "\n".join(
+        [
+            f"ClusterName={CLUSTER}",
+            *plugin_lines(layout),
+            f"SlurmctldHost={layout.host}(127.0.0.1)",
+            f"SlurmctldPort={layout.ctld_port}",
+            f"SlurmUser={layout.user}",
+            f"SlurmdUser={layout.user}",
+            *auth_lines(layout, auth),
+            f"CredType=cred/{auth}",
+            # the daemons bind to the address of the host's name, which must be a loopback one
+            "CommunicationParameters=NoCtldInAddrAny,NoInAddrAny",
+            f"StateSaveLocation={home}/ctld",
+            f"SlurmdSpoolDir={home}/spool/%n",
+            f"SlurmctldPidFile={home}/run/slurmctld.pid",
+            f"SlurmdPidFile={home}/run/slurmd-%n.pid",
+            f"SlurmctldLogFile={home}/log/slurmctld.log",
+            f"SlurmdLogFile={home}/log/slurmd-%n.log",
+            "MpiDefault=none",
+            *limit_lines(cgroup),
+            "JobAcctGatherType=jobacct_gather/linux",
+            "JobAcctGatherFrequency=task=1",
+            "SelectType=select/cons_tres",
+            "SelectTypeParameters=CR_Core_Memory",
+            "DefMemPerCPU=100",
+            "SchedulerType=sched/backfill",
+            "PriorityType=priority/basic",
+            "SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,"
+            "bf_interval=1",
+            "ReturnToService=2",
+            f"MinJobAge={min_job_age_s}",
+            "KillWait=2",
+            "OverTimeLimit=0",
+            "MessageTimeout=10",
+            f"SlurmdTimeout={slurmd_timeout_s}",
+            "MaxJobCount=20000",
+            "MaxArraySize=2001",
+            "SlurmdParameters=config_overrides",
+            *(["PrivateData=jobs,usage"] if private_data else []),
+            *accounting_lines(layout, auth, accounting, enforce),
+            *node_lines(layout, memory_mb),
+            *partition_lines(),
+            extra_conf,
+            "",
+        ]
+    )
