@@ -1,0 +1,124 @@
+"""What every DRM's module says in the same words.
+
+A DRM module turns text (or ads) into :class:`JobView` values: one job as the DRM shows it at
+one moment. :mod:`pulsar_failure_reasons.judgement` reads nothing else of a DRM.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import List, Optional, Protocol, Sequence, Tuple
+
+from ..reason import Cause, Confidence, Evidence
+
+
+class Phase(Enum):
+    """Where in its life the DRM sees a job."""
+
+    #: Waits, or will wait again: pending, requeued, held by a person.
+    QUEUED = "queued"
+    #: Will not run unless somebody does something: held by the DRM, dependency never satisfied.
+    STUCK = "stuck"
+    #: Holds its resources: running, suspended.
+    RUNNING = "running"
+    #: On its way out, the end not yet told (Slurm's COMPLETING). Look again.
+    ENDING = "ending"
+    #: Ended; :attr:`JobView.end` says how.
+    ENDED = "ended"
+    #: A job state that we do not know. Never taken for an end.
+    UNKNOWN = "unknown"
+
+
+class Ending(Enum):
+    """How the DRM says a job ended: the rows of the judgement table."""
+
+    WELL = "ended well"
+    BADLY = "ended badly, no limit"
+    LIMIT = "a limit"
+    CANCELLED = "cancelled"
+    INFRASTRUCTURE = "node failure or preemption"
+
+
+@dataclass(frozen=True)
+class End:
+    """How a job ended, as far as the DRM says.
+
+    ``cause`` is None where the DRM's answer does not tell (always for WELL). ``detail`` is a
+    phrase for the message, such as "its output file could not be opened"; empty where the
+    cause says all. ``exit_code`` and ``signal`` are those of the job script, None where the
+    DRM did not say. ``cancelled_by`` is a uid, a user name or "admin", None where unknown.
+    """
+
+    ending: Ending
+    cause: Optional[Cause] = None
+    detail: str = ""
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    cancelled_by: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class JobView:
+    """One job as the DRM shows it at one moment. None always means: it did not say.
+
+    ``external_id`` is in the DRM's own form (``13_1``, ``13_[4-10%3]``, ``123+1``).
+    ``job_state`` is the DRM's word in its long form (``OUT_OF_MEMORY``), or its raw text where
+    unknown. ``end`` is there only with Phase.ENDED. ``stuck_for`` says, with Phase.STUCK, what
+    a job would be failed for after its grace. ``submitted_at`` is the DRM's text, fit only to
+    be compared with another answer of the same DRM, never with a clock. Times are seconds,
+    memory is bytes for the whole job.
+    """
+
+    external_id: str
+    job_state: str
+    phase: Phase
+    confidence: Confidence
+    end: Optional[End] = None
+    stuck_for: Cause = Cause.HELD
+    stuck_detail: str = ""
+    job_name: Optional[str] = None
+    submitted_at: Optional[str] = None
+    restarts: Optional[int] = None
+    elapsed_s: Optional[int] = None
+    walltime_s: Optional[int] = None
+    memory_bytes: Optional[int] = None
+    used_memory_bytes: Optional[int] = None
+    node: Optional[str] = None
+    evidence: Tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True)
+class StderrFinding:
+    """What the DRM itself wrote about the end into the job's stderr.
+
+    Only lines with the DRM's own prefix (and this job's id, where the line has one) count.
+    ``used_bytes`` and ``limit_bytes`` are memory as that line gives it, None where it does not.
+    """
+
+    cause: Cause
+    evidence: Evidence
+    detail: str = ""
+    used_bytes: Optional[int] = None
+    limit_bytes: Optional[int] = None
+
+
+class DrmSource(Protocol):
+    """How the observer looks at one DRM (the thin edge that runs commands or calls bindings).
+
+    Every method may take seconds, is called from the observer's thread or from ``launch``
+    and ``kill`` only, and raises :class:`~pulsar_failure_reasons.errors.DrmError` where it got
+    no answer. An answer without a job means that the DRM does not know the job.
+    """
+
+    #: For people: "Slurm", "HTCondor".
+    label: str
+
+    def query_jobs(self) -> Sequence[JobView]:
+        """Return all jobs of our user that the controller knows, the ended ones included."""
+
+    def query_ended(self, external_ids: Sequence[str]) -> Optional[List[JobView]]:
+        """Return what accounting knows of these jobs; None where there is no accounting."""
+
+    def cancel(self, external_ids: Sequence[str]) -> None:
+        """Take these jobs out of the DRM; a job that is gone already is no error."""

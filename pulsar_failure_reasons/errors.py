@@ -1,0 +1,50 @@
+"""The exceptions of this package.
+
+::
+
+    FailureReasonsError
+    ├── ConfigurationError          an option has a value that cannot work
+    ├── RecordError                 a stored ``runner_state`` file cannot be read
+    └── DrmError                    something about the DRM
+        ├── OutputParseError        it answered, and we do not understand the answer
+        ├── DrmUnreachableError     it did not answer: down, hanging, not installed
+        ├── AccountingDisabledError it keeps no accounting, so asking again is useless
+        └── SubmissionRefusedError  it answered a submission with no
+
+Everything that ends a query without an answer is a :class:`DrmError`: a caller that only
+has to leave the last status standing catches that one.
+"""
+
+from __future__ import annotations
+
+
+class FailureReasonsError(Exception):
+    """Base of every exception that this package raises on purpose."""
+
+
+class ConfigurationError(FailureReasonsError):
+    """An option has a value that cannot work; the message names option and allowed values."""
+
+
+class RecordError(FailureReasonsError):
+    """A stored failure reason cannot be read back."""
+
+
+class DrmError(FailureReasonsError):
+    """The DRM gave no answer that can be used."""
+
+
+class OutputParseError(DrmError):
+    """Text from a DRM that has none of the forms we know."""
+
+
+class DrmUnreachableError(DrmError):
+    """The DRM did not answer: its controller is down, the command hung or is not there."""
+
+
+class AccountingDisabledError(DrmError):
+    """The DRM says that it keeps no accounting."""
+
+
+class SubmissionRefusedError(DrmError):
+    """The DRM refused a submission; the message holds its own words."""

@@ -1,0 +1,84 @@
+"""The only module that starts a process.
+
+Commands are argv lists, never a shell's text; every one has a timeout, and one that exceeds
+it is ended with all its children. Output is decoded once, here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import Mapping, NamedTuple, Optional, Protocol, Sequence
+
+from .errors import DrmUnreachableError
+
+DEFAULT_TIMEOUT_S = 20.0
+
+
+class CommandResult(NamedTuple):
+    """What a command that came to its end left: exit code (negative: signal) and its texts."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Execute(Protocol):
+    """The shape of :func:`run`, for callers that bring their own."""
+
+    def __call__(self, argv: Sequence[str], timeout_s: float = ...) -> CommandResult:
+        """Run ``argv`` and return what it left."""
+
+
+def run(
+    argv: Sequence[str],
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    env: Optional[Mapping[str, str]] = None,
+) -> CommandResult:
+    """Run a command to its end and return what it left, whatever its exit code.
+
+    ``env`` replaces the environment; None inherits ours.
+
+    Raises:
+        DrmUnreachableError: the command is not there, may not be run, or did not end within
+            ``timeout_s`` seconds.
+    """
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env) if env is not None else None,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise DrmUnreachableError(
+            f"cannot run {argv[0]}: {error.strerror or error}; is it on PATH?"
+        ) from error
+    try:
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired as error:
+        _end_with_children(process)
+        raise DrmUnreachableError(
+            f"{argv[0]} did not answer within {timeout_s:g} s (option command_timeout)"
+        ) from error
+    return CommandResult(process.returncode, _text(stdout), _text(stderr))
+
+
+def _end_with_children(process: subprocess.Popen[bytes]) -> None:
+    # A child may hold the pipes open after the command itself is gone, so the whole session
+    # goes, and the pipes are closed instead of read to their end.
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", errors="replace")

@@ -1,0 +1,63 @@
+"""A failure reason in a Pulsar job directory: the metadata file ``runner_state``.
+
+No other file is written, and nothing in the staging folder itself: sites' cleaners and shared
+folders trip over it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Optional, Protocol
+
+from .errors import RecordError
+from .reason import FailureReason
+
+log = logging.getLogger("pulsar.failure_reasons.job_record")
+
+METADATA_NAME = "runner_state"
+
+
+class JobDirectory(Protocol):
+    """What this module uses of ``pulsar.managers.base.JobDirectory``."""
+
+    def store_metadata(self, metadata_name: str, metadata_value: Any, atomic: bool = ...) -> None:
+        """Write a JSON file."""
+
+    def load_metadata(self, metadata_name: str, default: Optional[Any] = None) -> Any:
+        """Read a JSON file; the default where it cannot be opened."""
+
+    def has_metadata(self, metadata_name: str) -> bool:
+        """Tell whether the file is there."""
+
+    def remove_metadata(self, metadata_name: str) -> None:
+        """Remove the file, quietly."""
+
+
+def store_record(job_directory: JobDirectory, reason: FailureReason) -> None:
+    """Write the record atomically.
+
+    Raises:
+        OSError: the job directory is gone, full or not writable.
+    """
+    job_directory.store_metadata(METADATA_NAME, reason.to_dict(), atomic=True)
+
+
+def load_record(job_directory: JobDirectory) -> Optional[FailureReason]:
+    """Return the stored reason, None where there is none that can be read.
+
+    A file that is no record of ours is logged and left alone.
+    """
+    try:
+        stored = job_directory.load_metadata(METADATA_NAME)
+        return None if stored is None else FailureReason.from_dict(stored)
+    except (RecordError, ValueError, OSError) as error:
+        log.warning(
+            "(%s) ignoring the unreadable file %s in the job directory: %s",
+            getattr(job_directory, "job_id", "?"), METADATA_NAME, error,
+        )
+        return None
+
+
+def clear_record(job_directory: JobDirectory) -> None:
+    """Remove the record of an earlier attempt, if there is one."""
+    job_directory.remove_metadata(METADATA_NAME)

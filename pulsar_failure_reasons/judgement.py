@@ -1,0 +1,342 @@
+"""How a job's end is judged: the table of the design, as pure functions.
+
+``History`` folds the DRM's successive answers about one job; :func:`judge` reads it together
+with what the job left in its directory and says what Pulsar should report. Rules that hold
+always: unknown is never success, only evidence ends a job, and the controller decides as long
+as it knows the job (callers bring an accounting view only after that).
+
+Present and absent are said of the file ``return_code``: Pulsar's job script writes it after
+the tool, so present means that the tool ended by itself. The script then exits 0 whatever the
+tool returned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Callable, Dict, Optional, Tuple
+
+from .drm.base import End, Ending, JobView, Phase, StderrFinding
+from .message import write_message
+from .reason import Cause, Confidence, Evidence, FailureReason
+
+# Pulsar's words (pulsar.managers.status), of which this package reports these four.
+QUEUED = "queued"
+RUNNING = "running"
+COMPLETE = "complete"
+FAILED = "failed"
+
+_LIMITS = frozenset({Cause.WALLTIME, Cause.MEMORY, Cause.CPU_TIME})
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What an operator may choose. Graces are counted in answers of the DRM, not in seconds.
+
+    So an outage of the DRM uses up no grace.
+    """
+
+    missing_answers: int = 4
+    stuck_answers: int = 240
+    limit_with_zero_exit: str = FAILED
+
+
+@dataclass(frozen=True)
+class JobFiles:
+    """What the job left in its directory.
+
+    ``return_code`` is None where the file is absent or holds no integer.
+    """
+
+    return_code: Optional[int] = None
+    stderr: Optional[StderrFinding] = None
+
+
+@dataclass(frozen=True)
+class History:
+    """What the DRM's answers about one job have said so far.
+
+    ``job_name`` is the name the job was submitted with, None where we do not know it. ``view``
+    is what the newest answer says of the job, None where it does not know it. ``last`` is the
+    newest view there was. ``missing``, ``stuck`` and ``ended`` count the successive answers
+    that said so, the newest included. ``running_at`` is when (monotonic seconds) the job was
+    last seen running, ``missing_at`` when an answer first lacked it.
+    """
+
+    job_name: Optional[str] = None
+    view: Optional[JobView] = None
+    last: Optional[JobView] = None
+    missing: int = 0
+    stuck: int = 0
+    ended: int = 0
+    running_at: Optional[float] = None
+    missing_at: Optional[float] = None
+
+    def after(self, view: Optional[JobView], at: float) -> History:
+        """Return the history with one more answer, given at ``at`` (monotonic seconds)."""
+        if view is None or self.is_another_job(view):
+            return replace(
+                self,
+                view=None,
+                missing=self.missing + 1,
+                stuck=0,
+                ended=0,
+                missing_at=at if self.missing_at is None else self.missing_at,
+            )
+        return replace(
+            self,
+            view=view,
+            last=_with_known_limits(view, self.last),
+            job_name=self.job_name or view.job_name,
+            missing=0,
+            stuck=self.stuck + 1 if view.phase is Phase.STUCK else 0,
+            ended=self.ended + 1 if view.phase is Phase.ENDED else 0,
+            running_at=at if view.phase is Phase.RUNNING else self.running_at,
+            missing_at=None,
+        )
+
+    def is_another_job(self, view: JobView) -> bool:
+        """Tell whether the DRM has given the external id to another job since.
+
+        Another name says so, and so does another submission time with the same restart count
+        (a requeue resets the submission time and counts a restart). Clocks are not compared.
+        """
+        if None not in (self.job_name, view.job_name) and self.job_name != view.job_name:
+            return True
+        first = self.last
+        return (
+            first is not None
+            and None not in (first.submitted_at, view.submitted_at, first.restarts, view.restarts)
+            and first.submitted_at != view.submitted_at
+            and first.restarts == view.restarts
+        )
+
+
+def _with_known_limits(view: JobView, before: Optional[JobView]) -> JobView:
+    """Return the view with the limits and the identity that an earlier one showed and it lacks."""
+    if before is None:
+        return view
+    kept = {
+        name: getattr(before, name)
+        for name in ("walltime_s", "memory_bytes", "submitted_at", "restarts")
+        if getattr(view, name) is None and getattr(before, name) is not None
+    }
+    return replace(view, **kept)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What Pulsar should report of a job.
+
+    ``status`` is None for "as before". ``reason`` comes with ``failed`` only. ``remove`` asks
+    that the job be taken out of the DRM before the status is reported. ``waits_for`` says, for
+    the log, what the job is given time for; empty where it waits for nothing special.
+    """
+
+    status: Optional[str] = None
+    reason: Optional[FailureReason] = None
+    remove: bool = False
+    waits_for: str = ""
+
+
+AS_BEFORE = Judgement()
+
+
+@dataclass(frozen=True)
+class JobId:
+    """What a judgement calls the job: the DRM's name for people and its registry name."""
+
+    drm: str
+    label: str
+    external_id: Optional[str]
+
+
+def judge(
+    job: JobId, history: History, read_files: Callable[[], JobFiles], policy: Policy
+) -> Judgement:
+    """Return what the DRM's answers and the job's files say together.
+
+    ``read_files`` is called only where the files matter, so a living job costs no file access.
+    """
+    view = history.view
+    if view is None:
+        return _judge_missing(job, history, read_files(), policy)
+    if view.phase is Phase.ENDED and view.end is not None:
+        return _judge_end(job, history, view.end, read_files(), policy)
+    if view.phase is Phase.STUCK:
+        return _judge_stuck(job, history, view, policy)
+    if view.phase is Phase.QUEUED:
+        return Judgement(QUEUED)
+    if view.phase is Phase.RUNNING:
+        return Judgement(RUNNING)
+    if view.phase is Phase.UNKNOWN:
+        return Judgement(waits_for=f"job state {view.job_state!r}, which we do not know")
+    return AS_BEFORE
+
+
+def _judge_stuck(job: JobId, history: History, view: JobView, policy: Policy) -> Judgement:
+    if history.stuck < policy.stuck_answers:
+        return Judgement(QUEUED, waits_for=view.stuck_detail or f"job state {view.job_state}")
+    reason = _reason(job, history, view.stuck_for, view.confidence, view.stuck_detail)
+    return Judgement(FAILED, reason, remove=True)
+
+
+def _judge_end(
+    job: JobId, history: History, end: End, files: JobFiles, policy: Policy
+) -> Judgement:
+    if end.ending is Ending.WELL:
+        return _judge_ended_well(job, history, files, policy)
+    if end.ending is Ending.LIMIT:
+        if files.return_code == 0 and policy.limit_with_zero_exit == COMPLETE:
+            return Judgement(COMPLETE)
+        return _failed(job, history, files, end.cause or Cause.UNKNOWN, end)
+    if end.ending is Ending.BADLY:
+        return _judge_ended_badly(job, history, end, files)
+    return _failed(job, history, files, end.cause or Cause.UNKNOWN, end)
+
+
+def _judge_ended_well(
+    job: JobId, history: History, files: JobFiles, policy: Policy
+) -> Judgement:
+    if files.return_code is not None:
+        return Judgement(COMPLETE)
+    if history.ended < policy.missing_answers:
+        # Shared file systems show a new file late on another host.
+        return Judgement(waits_for="its file return_code")
+    return _failed(job, history, files, Cause.LOST, None)
+
+
+def _judge_ended_badly(job: JobId, history: History, end: End, files: JobFiles) -> Judgement:
+    if files.return_code is not None and not _limit_killed_the_tool(files):
+        return Judgement(COMPLETE)
+    if end.cause is not None:
+        return _failed(job, history, files, end.cause, end)
+    if end.exit_code and not end.signal:
+        # The script ends with 0 whatever the tool returned: one of its own guards exited.
+        guard = replace(end, detail=end.detail or f"the job script exited with {end.exit_code}")
+        return _failed(job, history, files, Cause.LAUNCH_ERROR, guard, Confidence.INFERRED)
+    return _failed(job, history, files, Cause.UNKNOWN, end)
+
+
+def _limit_killed_the_tool(files: JobFiles) -> bool:
+    # The DRM's own line says that it killed for a limit: that is the DRM saying a limit, also
+    # where only a step died of it and the script lived on to write the tool's exit code.
+    return bool(files.return_code) and files.stderr is not None and files.stderr.cause in _LIMITS
+
+
+def _judge_missing(
+    job: JobId, history: History, files: JobFiles, policy: Policy
+) -> Judgement:
+    if files.return_code is not None:
+        return Judgement(COMPLETE)
+    if history.missing < policy.missing_answers:
+        return Judgement(waits_for=f"{job.label} to know it again")
+    if _ran_into_its_limit(history):
+        return _failed(job, history, files, Cause.WALLTIME, None, Confidence.INFERRED)
+    return _failed(job, history, files, Cause.LOST, None, Confidence.INFERRED)
+
+
+def _ran_into_its_limit(history: History) -> bool:
+    """Tell whether a forgotten job had been running for its whole limit when last heard of."""
+    last = history.last
+    if last is None or last.phase not in (Phase.RUNNING, Phase.ENDING):
+        return False
+    if None in (last.elapsed_s, last.walltime_s, history.running_at, history.missing_at):
+        return False
+    assert last.elapsed_s is not None and last.walltime_s is not None
+    assert history.running_at is not None and history.missing_at is not None
+    return last.elapsed_s + (history.missing_at - history.running_at) >= last.walltime_s
+
+
+def _failed(
+    job: JobId,
+    history: History,
+    files: JobFiles,
+    cause: Cause,
+    end: Optional[End],
+    confidence: Optional[Confidence] = None,
+) -> Judgement:
+    """Return the failure, after the DRM's own stderr line has had its word.
+
+    The line decides where the DRM's record tells no cause, and turns a cancellation into the
+    limit behind it; beside any other cause it only adds evidence and numbers.
+    """
+    finding = files.stderr
+    detail = end.detail if end else ""
+    if finding is not None and _line_decides(finding, cause, confidence):
+        cause, detail, confidence = finding.cause, finding.detail, Confidence.STDERR
+    return Judgement(FAILED, _reason(job, history, cause, confidence, detail, end, finding))
+
+
+def _line_decides(
+    finding: StderrFinding, cause: Cause, confidence: Optional[Confidence]
+) -> bool:
+    if finding.cause in (Cause.CANCELLED, Cause.TOOL_ERROR, Cause.UNKNOWN):
+        return False
+    return cause in (Cause.CANCELLED, Cause.UNKNOWN, Cause.LOST) or (
+        confidence is Confidence.INFERRED
+    )
+
+
+def _reason(
+    job: JobId,
+    history: History,
+    cause: Cause,
+    confidence: Optional[Confidence],
+    detail: str,
+    end: Optional[End] = None,
+    finding: Optional[StderrFinding] = None,
+) -> FailureReason:
+    view = history.last
+    requested, used = _amounts(view, finding if finding and finding.cause is cause else None)
+    cancelled_by = end.cancelled_by if end and cause is Cause.CANCELLED else None
+    return FailureReason(
+        cause=cause,
+        message=write_message(
+            job.label,
+            cause,
+            detail,
+            view,
+            external_id=job.external_id,
+            used_memory_bytes=_whole(used.get("memory_bytes")),
+            memory_limit_bytes=_whole(requested.get("memory_bytes")),
+            cancelled_by=cancelled_by,
+        ),
+        confidence=confidence or (view.confidence if view else Confidence.INFERRED),
+        drm=job.drm,
+        external_id=job.external_id,
+        node=view.node if view else None,
+        requested=requested,
+        used=used,
+        cancelled_by=cancelled_by,
+        evidence=_evidence(view, finding),
+    )
+
+
+def _amounts(
+    view: Optional[JobView], finding: Optional[StderrFinding]
+) -> Tuple[Dict[str, float], Dict[str, float]]:
+    """Return requested and used; the DRM's kill line knows best what it compared."""
+    requested = {
+        "walltime_s": view.walltime_s if view else None,
+        "memory_bytes": (finding and finding.limit_bytes) or (view.memory_bytes if view else None),
+    }
+    used = {
+        "walltime_s": view.elapsed_s if view else None,
+        "memory_bytes": (finding and finding.used_bytes)
+        or (view.used_memory_bytes if view else None),
+    }
+    return _known(requested), _known(used)
+
+
+def _known(amounts: Dict[str, Optional[int]]) -> Dict[str, float]:
+    return {name: amount for name, amount in amounts.items() if amount is not None}
+
+
+def _whole(amount: Optional[float]) -> Optional[int]:
+    return None if amount is None else int(amount)
+
+
+def _evidence(
+    view: Optional[JobView], finding: Optional[StderrFinding]
+) -> Tuple[Evidence, ...]:
+    return (view.evidence if view else ()) + ((finding.evidence,) if finding else ())

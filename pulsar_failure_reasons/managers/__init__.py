@@ -1,0 +1,1 @@
+"""The managers that ``app.yml`` names, and what they share."""

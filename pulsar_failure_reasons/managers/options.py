@@ -1,0 +1,99 @@
+"""Reading a manager's own options, with errors that say what to write instead.
+
+Stock's options are open-ended (``env_*``, ``submit_*`` ...), so an unknown name is never an
+error; one that looks like a misspelling of ours is a warning.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import math
+from typing import Any, Collection, Mapping, Optional
+
+from ..errors import ConfigurationError
+
+log = logging.getLogger("pulsar.failure_reasons.options")
+
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+
+
+class Options:
+    """The options of one manager, as ``app.yml`` (typed) or an ini file (text) gives them."""
+
+    def __init__(self, manager_name: str, given: Mapping[str, Any]) -> None:
+        self._manager_name = manager_name
+        self._given = given
+
+    def choice(self, name: str, allowed: Collection[str], default: str) -> str:
+        """Return one of the allowed words.
+
+        YAML reads a bare ``none`` as a word but ``no`` and ``off`` as false, so the value's
+        text is compared in lower case.
+
+        Raises:
+            ConfigurationError: it is none of them.
+        """
+        value = str(self._given.get(name, default)).lower()
+        if value not in allowed:
+            raise self._error(name, f"one of: {', '.join(allowed)}")
+        return value
+
+    def seconds(self, name: str, default: float, *, zero: bool = False) -> float:
+        """Return a number of seconds, above zero unless ``zero`` is allowed.
+
+        Raises:
+            ConfigurationError: it is no such number.
+        """
+        value = self._given.get(name, default)
+        try:
+            seconds = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError):
+            seconds = math.nan
+        if not (0 <= seconds < math.inf) or (seconds == 0 and not zero):
+            raise self._error(name, f"a number of seconds, {'0 or' if zero else ''} above 0")
+        return seconds
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return a yes or no.
+
+        Raises:
+            ConfigurationError: it is neither.
+        """
+        value = str(self._given.get(name, default)).lower()
+        if value not in _TRUE | _FALSE:
+            raise self._error(name, "true or false")
+        return value in _TRUE
+
+    def word(self, name: str) -> Optional[str]:
+        """Return a word without blanks, None where the option is not set.
+
+        Raises:
+            ConfigurationError: it has blanks, starts with a hyphen or is empty.
+        """
+        value = self._given.get(name)
+        if value is None:
+            return None
+        text = str(value)
+        if not text or text.startswith("-") or any(character.isspace() for character in text):
+            raise self._error(name, "a single word")
+        return text
+
+    def warn_of_misspellings(self, ours: Collection[str], stock: Collection[str]) -> None:
+        """Log a warning for each option that looks like one of ours and is none of stock's."""
+        for name in self._given:
+            if name in ours or name in stock:
+                continue
+            near = difflib.get_close_matches(name, ours, n=1, cutoff=0.8)
+            if near:
+                log.warning(
+                    "manager %s: option %r is not known; is %r meant?",
+                    self._manager_name, name, near[0],
+                )
+
+    def _error(self, name: str, expected: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"manager {self._manager_name}: option {name} is {self._given.get(name)!r:.80}; "
+            f"it must be {expected}"
+        )

@@ -1,0 +1,370 @@
+"""Judge a job's end and record it: what the three managers share.
+
+:class:`RecordingManager` is mixed into a Pulsar manager. It hands every job to the shared
+observer as a :class:`JobWatch` and answers ``get_status`` from what the watch knows, so no
+request waits for a DRM. A reason is written into the job directory before the status that
+goes with it becomes visible, so a server killed between the two loses nothing.
+
+This is the one place that catches: a classification that goes wrong is logged, leaves the last
+status standing and never reaches Pulsar's monitor.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Dict, List, Optional
+
+from pulsar.managers import PULSAR_UNKNOWN_RETURN_CODE, status
+from pulsar.managers.base.external import JOB_FILE_EXTERNAL_ID
+from pulsar.managers.stateful import JOB_METADATA_RUNNING
+
+from ..drm.base import JobView, StderrFinding
+from ..drm.external_ids import parse_external_id
+from ..errors import DrmError, OutputParseError
+from ..job_record import clear_record, load_record, store_record
+from ..judgement import FAILED, History, JobFiles, JobId, Judgement, Policy, judge
+from ..observer import Observer
+from ..reason import Cause, Confidence, FailureReason, clean_text
+from ..stderr_tail import read_tail
+from ..switch import reasons_are_off
+
+log = logging.getLogger("pulsar.failure_reasons.recording")
+
+#: How often a reason that cannot be stored (a full disk) is tried before the job ends without.
+STORE_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Graces:
+    """An operator's patience, in seconds of successful answers."""
+
+    missing_s: float = 60.0
+    hold_s: float = 3600.0
+    limit_with_zero_exit: str = FAILED
+
+    def policy(self, interval_s: float) -> Policy:
+        """Return the policy for an observer that gets an answer every ``interval_s`` seconds."""
+        return Policy(
+            missing_answers=max(1, math.ceil(self.missing_s / interval_s)),
+            stuck_answers=max(1, math.ceil(self.hold_s / interval_s)),
+            limit_with_zero_exit=self.limit_with_zero_exit,
+        )
+
+
+class JobWatch:
+    """One job as the observer and ``get_status`` see it."""
+
+    def __init__(self, manager: RecordingManager, job_id: str, external_id: Optional[str]) -> None:
+        self.job_id = job_id
+        self.external_id = external_id
+        self.job_name = manager.expected_job_name(job_id)
+        self.since = time.monotonic()
+        self.status: str = manager.status_before(job_id)
+        self._manager = manager
+        self._history = History(job_name=self.job_name)
+        self._waits_for = ""
+        self._store_attempts = 0
+        self._known_alive = False
+
+    def recognises(self, view: JobView) -> bool:
+        """See :class:`pulsar_failure_reasons.observer.Watch`."""
+        return not self._history.is_another_job(view)
+
+    def see(self, view: Optional[JobView], at: float) -> bool:
+        """See :class:`pulsar_failure_reasons.observer.Watch`."""
+        try:
+            return self._see(view, at)
+        except DrmError as error:
+            log.info("(%s/%s) trying again: %s", self.job_id, self.external_id, error)
+        except Exception:
+            log.exception(
+                "(%s/%s) could not judge this job; it keeps the status %s",
+                self.job_id, self.external_id, self.status,
+            )
+        return False
+
+    def _see(self, view: Optional[JobView], at: float) -> bool:
+        manager = self._manager
+        if manager.was_cancelled(self.job_id):
+            return True
+        self._history = self._history.after(view, at)
+        if self.external_id is None and view is not None:
+            self._adopt(view.external_id)
+        judgement = judge(
+            JobId(manager.drm, manager.drm_label, self.external_id),
+            self._history,
+            lambda: manager.read_job_files(self.job_id, self.external_id),
+            manager.policy(self.external_id),
+        )
+        self._log_waiting(judgement)
+        if judgement.remove and self.external_id is not None:
+            manager.observer(self.external_id).source.cancel([self.external_id])
+        return self._take(judgement)
+
+    def _adopt(self, external_id: str) -> None:
+        """Take the id of the job that was found by its name."""
+        self.external_id = external_id
+        self._manager._register_external_id(self.job_id, external_id)
+        log.info("(%s/%s) found again by its job name", self.job_id, external_id)
+
+    def _log_waiting(self, judgement: Judgement) -> None:
+        if judgement.waits_for and judgement.waits_for != self._waits_for:
+            log.info(
+                "(%s/%s) keeps the status %s and waits for: %s",
+                self.job_id, self.external_id, judgement.status or self.status,
+                judgement.waits_for,
+            )
+        self._waits_for = judgement.waits_for
+
+    def _take(self, judgement: Judgement) -> bool:
+        """Make the judgement visible, its record first; return True for an end."""
+        if judgement.status is None:
+            return False
+        if judgement.status not in (status.COMPLETE, status.FAILED):
+            self._forget_record_of_a_living_job()
+            self.status = judgement.status
+            return False
+        if not self._store(judgement.reason):
+            return False
+        log.info(
+            "(%s/%s) judged %s%s", self.job_id, self.external_id, judgement.status,
+            f": {judgement.reason.message}" if judgement.reason else "",
+        )
+        self.status = judgement.status
+        return True
+
+    def _forget_record_of_a_living_job(self) -> None:
+        # A record of this attempt beside a job that lives: the server was killed between record
+        # and status, and the DRM has requeued the job since. Nothing was sent of it.
+        if not self._known_alive:
+            self._known_alive = True
+            clear_record(self._manager.job_directory(self.job_id))
+
+    def _store(self, reason: Optional[FailureReason]) -> bool:
+        """Store the record that belongs to an end; return False to try again at the next look."""
+        job_directory = self._manager.job_directory(self.job_id)
+        try:
+            if reason is None:
+                clear_record(job_directory)
+            elif not reasons_are_off():
+                self._store_once(reason)
+        except OSError as error:
+            self._store_attempts += 1
+            if not job_directory.exists() or self._store_attempts >= STORE_ATTEMPTS:
+                log.error(
+                    "(%s/%s) the reason could not be stored (%s) and is lost: %s",
+                    self.job_id, self.external_id, error, reason.message if reason else "",
+                )
+                return True
+            log.warning(
+                "(%s/%s) the reason could not be stored, trying again: %s",
+                self.job_id, self.external_id, error,
+            )
+            return False
+        return True
+
+    def _store_once(self, reason: FailureReason) -> None:
+        """Store a reason, unless this end has one already: what was sent of it must agree."""
+        manager = self._manager
+        job_directory = manager.job_directory(self.job_id)
+        reason = replace(reason.stamped(), observe_only=manager.observe_only)
+        before = load_record(job_directory)
+        if before is not None and before.external_id == reason.external_id:
+            reason = replace(before, observe_only=manager.observe_only)
+            if reason == before:
+                return
+        store_record(job_directory, reason)
+
+
+class RecordingManager:
+    """What a manager gets that records why its jobs ended.
+
+    To be mixed in before one of Pulsar's external managers. The manager gives
+    ``drm``, ``drm_label``, ``graces``, ``observe_only``, :meth:`observer`,
+    :meth:`classify_stderr` and :meth:`submits_under_our_name`.
+    """
+
+    drm: str
+    drm_label: str
+    graces: Graces
+    observe_only: bool
+
+    def observer(self, external_id: Optional[str]) -> Observer:
+        """Return the observer that looks at the DRM or cluster of this job."""
+        raise NotImplementedError
+
+    def classify_stderr(self, text: str, external_id: Optional[str]) -> Optional[StderrFinding]:
+        """Return what the DRM wrote about the job's end into its stderr."""
+        raise NotImplementedError
+
+    def submits_under_our_name(self, job_id: str) -> bool:
+        """Tell whether the job's name in the DRM is the one that Pulsar gives it."""
+        raise NotImplementedError
+
+    # ---- for JobWatch ---------------------------------------------------------------------
+
+    def policy(self, external_id: Optional[str]) -> Policy:
+        """Return the policy, its graces counted in answers of the job's observer."""
+        return self.graces.policy(self.observer(external_id).interval_s)
+
+    def was_cancelled(self, job_id: str) -> bool:
+        """Tell whether Galaxy has cancelled the job."""
+        return bool(self._was_cancelled(job_id))
+
+    def expected_job_name(self, job_id: str) -> Optional[str]:
+        """Return the name under which the job was submitted, None where we cannot tell."""
+        try:
+            return str(self._job_name(job_id)) if self.submits_under_our_name(job_id) else None
+        except Exception as error:  # stock code over files of the job directory
+            log.info("(%s) its job name in the DRM is not known: %s", job_id, error)
+            return None
+
+    def status_before(self, job_id: str) -> str:
+        """Return the status of a job of which no answer has told yet."""
+        was_running = self.job_directory(job_id).has_metadata(JOB_METADATA_RUNNING)
+        return status.RUNNING if was_running else status.QUEUED
+
+    def read_job_files(self, job_id: str, external_id: Optional[str]) -> JobFiles:
+        """Return what the job left in its directory."""
+        stderr = read_tail(self._job_stderr_path(job_id))
+        return_code = self.return_code(job_id)
+        return JobFiles(
+            return_code=return_code if isinstance(return_code, int) else None,
+            stderr=self.classify_stderr(stderr, external_id) if stderr else None,
+        )
+
+    # ---- what Pulsar calls ----------------------------------------------------------------
+
+    def get_status(self, job_id: str) -> str:
+        """Return what the observer last learned of the job; never waits for the DRM."""
+        if self._was_cancelled(job_id):
+            return status.CANCELLED
+        return self._watch_of(job_id).status
+
+    def return_code(self, job_id: str) -> Any:
+        """Return the tool's exit code, or Pulsar's word for unknown.
+
+        Stock returns the bytes of an empty file (a full disk leaves one), which breaks the
+        JSON of the status.
+        """
+        try:
+            raw = self.job_directory(job_id).read_file("return_code", default=b"")
+            return int(raw)
+        except ValueError:
+            return PULSAR_UNKNOWN_RETURN_CODE
+
+    def runner_state(self, job_id: str) -> Optional[Dict[str, Any]]:
+        """Return the stored record of why the job failed, None where there is none."""
+        reason = load_record(self.job_directory(job_id))
+        return None if reason is None else reason.to_dict()
+
+    def clean(self, job_id: str) -> None:
+        """See Pulsar's manager; the job is looked at no more."""
+        self._unwatch(job_id)
+        super().clean(job_id)  # type: ignore[misc]
+
+    def kill(self, job_id: str) -> None:
+        """See Pulsar's manager. Where the DRM does not answer now, it is asked again later."""
+        super().kill(job_id)  # type: ignore[misc]
+        self._unwatch(job_id)
+
+    def shutdown(self, timeout: Optional[float] = None) -> None:
+        """See Pulsar's manager; stops looking."""
+        for observer in self._observers():
+            observer.release(self, timeout)
+        super().shutdown(timeout)  # type: ignore[misc]
+
+    def _recover_active_job(self, job_id: str) -> None:
+        # Stock raises where the id is lost, and the job is then LOST to Galaxy, whatever it
+        # left behind. The observer judges it, by its files or by its name.
+        external_id = self._stored_external_id(job_id)
+        if external_id is not None:
+            self._external_ids[job_id] = external_id
+
+    def _deactivate_job(self, job_id: str) -> None:
+        self._external_ids.pop(job_id, None)
+        self._unwatch(job_id)
+
+    def _write_job_script(self, job_id: str, contents: str) -> str:
+        """Write the job script so that a DRM may run it twice.
+
+        A requeued script that is killed in its second run must not be blessed by the return
+        code of its first.
+        """
+        shebang, newline, rest = contents.partition("\n")
+        guard = f"rm -f '{self._return_code_path(job_id)}'"
+        return str(super()._write_job_script(  # type: ignore[misc]
+            job_id, f"{shebang}{newline}{guard}\n{rest}"
+        ))
+
+    # ---- for the manager ------------------------------------------------------------------
+
+    def forget_earlier_attempt(self, job_id: str) -> None:
+        """Remove what an earlier attempt of this job_id recorded."""
+        self._unwatch(job_id)
+        job_directory = self.job_directory(job_id)
+        clear_record(job_directory)
+        job_directory.remove_file("return_code")
+
+    def watch_submitted_job(self, job_id: str) -> None:
+        """Look at a job that was just submitted and registered."""
+        self._watch_of(job_id)
+
+    def record_refused_submission(self, job_id: str, error: DrmError) -> None:
+        """Record why a submission came to nothing; Pulsar reports the failure itself."""
+        reason = FailureReason(
+            cause=Cause.LAUNCH_ERROR,
+            message=f"{self.drm_label} did not take the job: {clean_text(str(error))}",
+            confidence=Confidence.CONTROLLER,
+            drm=self.drm,
+            observe_only=self.observe_only,
+        )
+        log.info("(%s) %s", job_id, reason.message)
+        if reasons_are_off():
+            return
+        try:
+            store_record(self.job_directory(job_id), reason.stamped())
+        except OSError as store_error:
+            log.error("(%s) the reason could not be stored: %s", job_id, store_error)
+
+    def _watch_of(self, job_id: str) -> JobWatch:
+        watches = self._watches_of_this_process()
+        watch = watches.get(job_id)
+        if watch is None:
+            external_id = self._external_ids.get(job_id) or self._stored_external_id(job_id)
+            watch = watches.setdefault(job_id, JobWatch(self, job_id, external_id))
+            self.observer(watch.external_id).watch((self, job_id), watch)
+        return watch
+
+    def _unwatch(self, job_id: str) -> None:
+        watch = self._watches_of_this_process().pop(job_id, None)
+        if watch is not None:
+            self.observer(watch.external_id).forget((self, job_id))
+
+    def _watches_of_this_process(self) -> Dict[str, JobWatch]:
+        # Web servers fork after loading: the parent's watches belong to a thread that the
+        # child does not have.
+        pid = os.getpid()
+        if self.__dict__.get("_watches_pid") != pid:
+            self._watches: Dict[str, JobWatch] = {}
+            self._watches_pid = pid
+        return self._watches
+
+    def _observers(self) -> List[Observer]:
+        ids = {watch.external_id for watch in self._watches_of_this_process().values()}
+        return list({id(o): o for o in map(self.observer, ids | {None})}.values())
+
+    def _stored_external_id(self, job_id: str) -> Optional[str]:
+        try:
+            stored = self.job_directory(job_id).load_metadata(JOB_FILE_EXTERNAL_ID)
+            if not stored:
+                return None
+            parse_external_id(str(stored))
+        except (ValueError, OSError, OutputParseError) as error:
+            log.warning("(%s) its file external_id cannot be read: %s", job_id, error)
+            return None
+        return str(stored)

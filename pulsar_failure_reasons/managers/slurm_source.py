@@ -1,0 +1,124 @@
+"""How the observer and the manager look at Slurm: its commands, and nothing remembered but
+whether accounting is there.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pwd
+import secrets
+import shutil
+from functools import partial
+from typing import Callable, List, Optional, Sequence
+
+from ..drm.base import JobView
+from ..drm.slurm import (
+    clean_environment,
+    error_from_command,
+    parse_sacct,
+    parse_squeue,
+    sacct_command,
+    scancel_command,
+    squeue_command,
+)
+from ..errors import AccountingDisabledError, DrmUnreachableError
+from ..execute import CommandResult, run
+
+log = logging.getLogger("pulsar.failure_reasons.slurm")
+
+#: Ids per sacct command: far below the kernel's limit for one argument (128 KiB).
+IDS_PER_COMMAND = 5000
+
+
+def current_user() -> str:
+    """Return the name of the user we run as; the uid as text where it has no name."""
+    uid = os.geteuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+class SlurmSource:
+    """Slurm's commands for one cluster and user (see ``drm.base.DrmSource``).
+
+    Args:
+        user: Whose jobs are asked for.
+        cluster: For ``-M``; None asks the default cluster.
+        accounting: ``auto`` (where sacct is there and not disabled), ``sacct`` or ``none``.
+        timeout_s: How long a command may take.
+    """
+
+    label = "Slurm"
+
+    def __init__(
+        self,
+        user: str,
+        cluster: Optional[str] = None,
+        accounting: str = "auto",
+        timeout_s: float = 20.0,
+    ) -> None:
+        self._user = user
+        self._cluster = cluster
+        self._accounting = accounting
+        self._execute: Callable[[Sequence[str]], CommandResult] = partial(
+            run, timeout_s=timeout_s
+        )
+        self._told_that_accounting_is_off = False
+
+    def query_jobs(self) -> Sequence[JobView]:
+        """See ``drm.base.DrmSource``; one squeue command."""
+        separator = _fresh_separator()
+        result = self.run(squeue_command(self._user, separator, self._cluster))
+        if not result.stdout.strip() and "error" in result.stderr.lower():
+            raise DrmUnreachableError(f"squeue: {result.stderr.strip():.300}")
+        return parse_squeue(result.stdout, separator)
+
+    def query_ended(self, external_ids: Sequence[str]) -> Optional[List[JobView]]:
+        """See ``drm.base.DrmSource``; one sacct command per 5000 ids."""
+        if self._accounting == "none" or (self._accounting == "auto" and not _has("sacct")):
+            return None
+        views: List[JobView] = []
+        try:
+            for start in range(0, len(external_ids), IDS_PER_COMMAND):
+                separator = _fresh_separator()
+                ids = external_ids[start : start + IDS_PER_COMMAND]
+                result = self.run(sacct_command(ids, separator, self._cluster))
+                views.extend(parse_sacct(result.stdout, separator))
+        except AccountingDisabledError as error:
+            if self._accounting == "sacct":
+                raise
+            if not self._told_that_accounting_is_off:
+                self._told_that_accounting_is_off = True
+                log.warning(
+                    "%s: the end of a job that slurmctld has forgotten can only be inferred "
+                    "(accounting: none silences this)", error,
+                )
+            return None
+        return views
+
+    def cancel(self, external_ids: Sequence[str]) -> None:
+        """See ``drm.base.DrmSource``; one scancel command."""
+        self.run(scancel_command(external_ids, self._cluster))
+
+    def run(self, argv: Sequence[str]) -> CommandResult:
+        """Run one of Slurm's commands.
+
+        Raises:
+            DrmError: it did not do what was asked; "unknown job id" is an answer, no error.
+        """
+        result = self._execute(argv, env=clean_environment(os.environ))
+        error = error_from_command(argv, result.returncode, result.stderr)
+        if error is not None:
+            raise error
+        return result
+
+
+def _has(command: str) -> bool:
+    return shutil.which(command) is not None
+
+
+def _fresh_separator() -> str:
+    # Not to be guessed, so no job name or comment can hold it and pass for other fields.
+    return f"@{secrets.token_hex(6)}@"

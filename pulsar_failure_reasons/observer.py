@@ -1,0 +1,324 @@
+"""One batched, cached look at a DRM for all jobs of all managers that share it.
+
+Nobody asks a REST-only or embedded Pulsar to look at its jobs, and no request may wait for a
+DRM, so the observer owns a daemon thread. It is started by the first job that is watched in
+the process that serves (web servers fork after loading) and makes passes: one query for all
+jobs, one accounting query for those that the controller has forgotten. ``get_status`` answers
+from what the passes left in memory.
+
+Time is the monotonic clock throughout: an answer says nothing of a job that was submitted
+after the query began.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Callable, Dict, Hashable, List, Optional, Protocol, Sequence, Set, Tuple
+
+from .drm.base import DrmSource, JobView, Phase
+from .drm.combine import combine_views
+from .drm.external_ids import base_id, same_job
+from .errors import DrmError
+
+log = logging.getLogger("pulsar.failure_reasons.observer")
+
+#: A DRM that is down is asked less and less often, but at least this often (seconds).
+LONGEST_BACK_OFF_S = 300.0
+#: How often the cost of looking is logged (seconds).
+COUNTERS_LOGGED_EVERY_S = 3600.0
+
+
+#: Who watches a job, and the job_id.
+Key = Tuple[object, str]
+
+
+class Watch(Protocol):
+    """A job that the observer looks at. No method may raise."""
+
+    #: The DRM's id; None where it was lost, then the job is looked for by its name.
+    external_id: Optional[str]
+    job_name: Optional[str]
+    #: When the job was known to be submitted: answers to earlier queries say nothing of it.
+    since: float
+
+    def recognises(self, view: JobView) -> bool:
+        """Tell whether the view is of this job, not of another that got its id since."""
+
+    def see(self, view: Optional[JobView], at: float) -> bool:
+        """Take one answer about the job (None: not known); return True once it has ended."""
+
+
+@dataclass
+class Counters:
+    """What looking cost and saw. Times are seconds."""
+
+    passes: int = 0
+    failed_passes: int = 0
+    job_queries: int = 0
+    accounting_queries: int = 0
+    last_pass_s: float = 0.0
+    slowest_pass_s: float = 0.0
+    jobs_in_last_answer: int = 0
+
+
+class Answer:
+    """What one query said, ready to be asked for single jobs."""
+
+    def __init__(self, views: Sequence[JobView]) -> None:
+        self.size = len(views)
+        self._by_base_id: Dict[str, List[JobView]] = {}
+        self._by_name: Dict[str, List[JobView]] = {}
+        for view in views:
+            self._by_base_id.setdefault(base_id(view.external_id), []).append(view)
+            if view.job_name is not None:
+                self._by_name.setdefault(view.job_name, []).append(view)
+
+    def find(self, watch: Watch) -> Optional[JobView]:
+        """Return the job as the answer shows it, its elements folded into one; None if absent."""
+        external_id = watch.external_id
+        if external_id is None:
+            views = self._by_name.get(watch.job_name or "", [])
+        else:
+            candidates = self._by_base_id.get(base_id(external_id), [])
+            views = [view for view in candidates if same_job(external_id, view.external_id)]
+        views = [view for view in views if watch.recognises(view)]
+        return combine_views(views) if views else None
+
+
+class Outage:
+    """Whether a source is silent, so that this is logged once, and its end once."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.since: Optional[float] = None
+
+    def began(self, error: Exception, now: float) -> None:
+        """Note a failed query."""
+        if self.since is None:
+            self.since = now
+            log.warning(
+                "%s gave no usable answer: %s (jobs keep their last status; trying again)",
+                self.what, error,
+            )
+
+    def ended(self, now: float) -> None:
+        """Note an answer."""
+        if self.since is not None:
+            log.warning("%s answers again, after %.0f s", self.what, now - self.since)
+            self.since = None
+
+
+class Observer:
+    """Looks at one DRM for every :class:`Watch`.
+
+    Args:
+        source: How to look at the DRM.
+        interval_s: Seconds from the start of one pass to the start of the next. Managers that
+            share an observer may lower it.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        source: DrmSource,
+        interval_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.source = source
+        self.interval_s = interval_s
+        self.counters = Counters()
+        self.clock = clock
+        self._watches: Dict[Key, Watch] = {}
+        self._cancels: Set[str] = set()
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+        self._controller = Outage(source.label)
+        self._accounting = Outage(f"{source.label} accounting")
+        self._failures = 0
+        self._counters_logged_at = clock()
+
+    def watch(self, key: Key, watch: Watch) -> None:
+        """Look at this job from the next pass on; starts the thread if none runs."""
+        with self._lock:
+            self._watches[key] = watch
+            self._ensure_thread()
+
+    def forget(self, key: Key) -> None:
+        """Look at this job no more."""
+        with self._lock:
+            self._watches.pop(key, None)
+
+    def release(self, owner: object, timeout_s: Optional[float] = None) -> None:
+        """Look at none of this owner's jobs any more (keys are ``(owner, ...)``).
+
+        The thread ends with the last owner's jobs; a pass in progress is waited for at most
+        ``timeout_s`` seconds.
+        """
+        with self._lock:
+            for key in [key for key in self._watches if key[0] is owner]:
+                del self._watches[key]
+            idle = not self._watches
+        if idle:
+            self.stop(timeout_s)
+
+    def watched(self) -> int:
+        """Return how many jobs are looked at."""
+        return len(self._watches)
+
+    def cancel_later(self, external_id: str) -> None:
+        """Take a job out of the DRM in the next pass that gets an answer."""
+        with self._lock:
+            self._cancels.add(external_id)
+            self._ensure_thread()
+
+    def stop(self, timeout_s: Optional[float] = None) -> None:
+        """End the thread; a pass in progress is waited for at most ``timeout_s`` seconds."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+            self._stop.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout_s)
+
+    def _ensure_thread(self) -> None:
+        if self._thread is not None and self._thread.is_alive():
+            return
+        # Each thread has an event of its own: one that was told to stop, but hangs in a query,
+        # must not be revived by its successor.
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            name=f"failure-reasons-{self.source.label}",
+            target=self._run,
+            args=(self._stop,),
+            daemon=True,
+        )
+        self._thread.start()
+
+    def _run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            began = self.clock()
+            self.look()
+            stop.wait(max(0.05, began + self._pause_s() - self.clock()))
+
+    def _pause_s(self) -> float:
+        if not self._failures:
+            return self.interval_s
+        longest = max(LONGEST_BACK_OFF_S, self.interval_s)
+        back_off = min(self.interval_s * 2.0 ** min(self._failures, 16), longest)
+        return back_off * random.uniform(0.75, 1.0)
+
+    def look(self) -> None:
+        """Make one pass. Never raises: whatever goes wrong leaves the last status standing."""
+        began = self.clock()
+        try:
+            self._pass(began)
+            self._failures = 0
+        except DrmError as error:
+            self._failures += 1
+            self.counters.failed_passes += 1
+            self._controller.began(error, began)
+        except Exception:  # the thread must outlive a mistake of ours
+            self._failures += 1
+            self.counters.failed_passes += 1
+            log.exception("a look at %s failed; jobs keep their last status", self.source.label)
+        self._count(began)
+
+    def _pass(self, began: float) -> None:
+        watches, cancels = self._due(began)
+        if not watches and not cancels:
+            return
+        self.counters.job_queries += 1
+        answer = Answer(self.source.query_jobs())
+        self._controller.ended(self.clock())
+        self.counters.jobs_in_last_answer = answer.size
+        missing: Dict[Key, Watch] = {}
+        for key, watch in watches.items():
+            view = answer.find(watch)
+            if view is None:
+                missing[key] = watch
+            else:
+                self._show(key, watch, view, began)
+        if missing:
+            self._look_into_accounting(missing, began)
+        if cancels:
+            self.source.cancel(cancels)
+            with self._lock:
+                self._cancels.difference_update(cancels)
+
+    def _due(self, began: float) -> Tuple[Dict[Key, Watch], List[str]]:
+        with self._lock:
+            due = {key: watch for key, watch in self._watches.items() if watch.since < began}
+            return due, sorted(self._cancels)
+
+    def _show(self, key: Key, watch: Watch, view: Optional[JobView], at: float) -> None:
+        if watch.see(view, at):
+            with self._lock:
+                if self._watches.get(key) is watch:
+                    del self._watches[key]
+
+    def _look_into_accounting(self, missing: Dict[Key, Watch], at: float) -> None:
+        ids = sorted({w.external_id for w in missing.values() if w.external_id is not None})
+        try:
+            records = self._query_ended(ids) if ids else []
+        except DrmError as error:
+            # No answer about these jobs: neither a grace is used up nor a status changed.
+            self._accounting.began(error, at)
+            return
+        self._accounting.ended(self.clock())
+        answer = Answer(records)
+        for key, watch in missing.items():
+            view = answer.find(watch) if watch.external_id is not None else None
+            # Accounting that takes a job for running which the controller has forgotten was
+            # never told its end: it does not know.
+            ended = view is not None and view.phase is Phase.ENDED
+            self._show(key, watch, view if ended else None, at)
+
+    def _query_ended(self, external_ids: Sequence[str]) -> List[JobView]:
+        records = self.source.query_ended(external_ids)
+        if records is None:
+            return []
+        self.counters.accounting_queries += 1
+        return records
+
+    def _count(self, began: float) -> None:
+        counters, now = self.counters, self.clock()
+        counters.passes += 1
+        counters.last_pass_s = now - began
+        counters.slowest_pass_s = max(counters.slowest_pass_s, counters.last_pass_s)
+        if now - self._counters_logged_at >= COUNTERS_LOGGED_EVERY_S:
+            self._counters_logged_at = now
+            log.info("looking at %s for %d jobs: %s", self.source.label, self.watched(), counters)
+
+
+_shared: Dict[Tuple[int, Hashable], Observer] = {}
+_shared_lock = threading.Lock()
+
+
+def shared_observer(
+    key: Hashable, interval_s: float, make_source: Callable[[], DrmSource]
+) -> Observer:
+    """Return the observer of this process for a DRM, cluster and user; made when first asked for.
+
+    Several managers ask with the same ``key``; the smallest ``interval_s`` of theirs holds. A
+    process that was forked gets an observer of its own.
+    """
+    with _shared_lock:
+        observer = _shared.get((os.getpid(), key))
+        if observer is None:
+            observer = _shared[(os.getpid(), key)] = Observer(make_source(), interval_s)
+        observer.interval_s = min(observer.interval_s, interval_s)
+        return observer
+
+
+def _new_lock_after_fork() -> None:
+    # Another thread may have held the lock at the moment of the fork.
+    global _shared_lock
+    _shared_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_new_lock_after_fork)

@@ -1,0 +1,73 @@
+"""Processes: a timeout ends the whole family, and what is missing is said in one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pulsar_failure_reasons.errors import DrmUnreachableError
+from pulsar_failure_reasons.execute import run
+from tests.pulsar_server import wait_until
+
+
+def test_result() -> None:
+    """Exit code and both texts come back; a non-zero code is no exception."""
+    result = run([sys.executable, "-c", "import sys; print('o'); sys.stderr.write('e'); sys.exit(3)"])
+    assert (result.returncode, result.stdout, result.stderr) == (3, "o\n", "e")
+
+
+def test_undecodable_output() -> None:
+    """A DRM's Latin-1 text does not break the reading of the rest."""
+    code = "import sys; sys.stdout.buffer.write(b'dom\\xe4ne 1')"
+    assert run([sys.executable, "-c", code]).stdout == "dom\ufffdne 1"
+
+
+def test_no_shell() -> None:
+    """An argument is an argument, whatever it looks like."""
+    code = "import sys; print(sys.argv[1])"
+    assert run([sys.executable, "-c", code, "$(id); `id`"]).stdout == "$(id); `id`\n"
+
+
+def test_missing_command() -> None:
+    """A command that is not there is named, with what to look at."""
+    with pytest.raises(DrmUnreachableError, match="no-such-command-7.*PATH"):
+        run(["no-such-command-7"])
+
+
+def test_timeout_ends_children_that_hold_the_pipes(tmp_path: Path) -> None:
+    """A hanging command and its child are gone within the timeout, not only the command."""
+    pid_file = tmp_path / "pid"
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"open({str(pid_file)!r}, 'w').write(str(child.pid))\n"
+        "time.sleep(60)\n"
+    )
+    began = time.monotonic()
+    with pytest.raises(DrmUnreachableError, match="command_timeout"):
+        run([sys.executable, "-c", code], timeout_s=1.5)
+    assert time.monotonic() - began < 10
+    child = int(pid_file.read_text())
+    wait_until(lambda: not _alive(child), 10, "the child to end")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_environment_is_replaced() -> None:
+    """The environment that is given is the whole environment."""
+    code = "import os; print(sorted(k for k in os.environ if k.startswith('SQUEUE')))"
+    os.environ["SQUEUE_TEST"] = "1"
+    try:
+        assert run([sys.executable, "-c", code], env={"PATH": os.environ["PATH"]}).stdout == "[]\n"
+    finally:
+        del os.environ["SQUEUE_TEST"]
