@@ -24,7 +24,7 @@ test-fast:  ## tests without servers and DRMs, on the oldest and the newest Pyth
 
 test-launchers:  ## tests that start Pulsar in each way that sites start it
 	@echo "== launchers"
-	@$(PYTEST) -q -m launcher
+	@$(PYTEST) -q -n 2 -m launcher
 
 test-real:  ## tests against real DRMs
 	@echo "== real DRMs"

@@ -23,8 +23,6 @@ log = logging.getLogger("pulsar.failure_reasons.hooks")
 DISTRIBUTION = "pulsar-failure-reasons"
 MANAGERS_GROUP = "pulsar.managers"
 MINIMUM_PULSAR = (0, 15, 16)
-#: `off`: managers stay registered, nothing is sent.
-SWITCH = "PULSAR_FAILURE_REASONS"
 #: `1`: an entry point wins over a stock manager of the same name.
 OVERRIDE = "PULSAR_FAILURE_REASONS_OVERRIDE"
 
@@ -248,7 +246,7 @@ def _additional_keys(
 ) -> Dict[str, Any]:
     """Return what we add to a payload; {} whenever anything is wrong, the payload goes out."""
     # A later Pulsar may send the reason itself: then all of ours step aside.
-    if "runner_state" in payload or os.environ.get(SWITCH, "").strip().lower() == "off":
+    if "runner_state" in payload:
         return {}
     try:
         return _reason_keys(manager, job_status, job_id)
@@ -264,9 +262,9 @@ def _additional_keys(
 
 def _reason_keys(manager: Any, job_status: str, job_id: str) -> Dict[str, Any]:
     """Return the keys that tell why a job ended, {} where its job directory holds no reason."""
-    from pulsar_failure_reasons import job_record, wire
+    from pulsar_failure_reasons import job_record, switch, wire
 
-    if job_status not in wire.STATUSES_WITH_REASON:
+    if job_status not in wire.STATUSES_WITH_REASON or switch.reasons_are_off():
         return {}
     record = job_record.load_record(manager.job_directory(job_id))
     return {} if record is None else wire.payload_keys(record)

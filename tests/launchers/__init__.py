@@ -1,0 +1,1 @@
+"""Each way that sites start Pulsar, with real processes and real environments."""
