@@ -6,14 +6,12 @@
         slurm.wait_state(job, "TIMEOUT")
 
 Several clusters run side by side, each with its own folder, ports, munged and MariaDB. As root,
-jobs may be
-limited by cgroups (v1) and run as any user; as an ordinary user it works for that user's jobs
-alone. Every
-process is ended by its own pid; what a crashed run left in the same folder is ended by the next
-``start()``.
+jobs may be limited by cgroups (v1) and run as any user; as an ordinary user it works for that
+user's jobs alone. Every process is ended by its own pid; what a crashed run left in the same
+folder is ended by the next ``start()``.
 
-Command line: ``python -m tests.real.slurm up --home DIR`` prints what to export, ``down --home
-DIR`` ends it.
+Command line: ``python -m tests.real.slurm up --home DIR`` prints what to export,
+``down --home DIR`` ends it.
 """
 
 from __future__ import annotations
@@ -178,7 +176,9 @@ class PrivateSlurm:
         auth: "munge" or "none".
         enforce_limits: associations and QOS limits hold; see ``add_qos``. Needs accounting.
         private_data: users see their own jobs only.
-        slurmd_timeout: seconds until a node whose slurmd is gone counts as failed.
+        slurmd_timeout: seconds until a node whose slurmd is gone counts as failed; with a
+            message_timeout of 10 it takes Slurm about 25 s to find out, with 2 about 10 s.
+        message_timeout: seconds that Slurm's commands and daemons wait for each other's answers.
         extra_conf: further lines of slurm.conf.
     """
 
@@ -194,6 +194,7 @@ class PrivateSlurm:
         enforce_limits: bool = False,
         private_data: bool = False,
         slurmd_timeout: int = 10,
+        message_timeout: int = 10,
         extra_conf: str = "",
     ) -> None:
         self.home = Path(home).resolve()
@@ -206,6 +207,7 @@ class PrivateSlurm:
         self.enforce_limits = enforce_limits
         self.private_data = private_data
         self.slurmd_timeout_s = slurmd_timeout
+        self.message_timeout_s = message_timeout
         self.extra_conf = extra_conf
         self.daemons = Daemons(self.home / "pids")
         self._front, self._prefix = programs_path(version)
@@ -429,17 +431,15 @@ class PrivateSlurm:
         )
 
     def node_down(self, node: Optional[str] = None) -> None:
-        """Declare a node down, as an admin does: its jobs end NODE_FAIL (or are requeued) at
-        once."""
-        self.run(
-            [
-                "scontrol",
-                "update",
-                f"nodename={node or self.nodes[0]}",
-                "state=DOWN",
-                "reason=test",
-            ]
-        )
+        """Declare a node down, as an admin does: its jobs end NODE_FAIL (or are requeued) at once.
+
+        Their processes are killed without a word to the controller, as if the power had failed. If
+        they lived on, the next start of a requeued job there would meet its own former run, and
+        Slurm would drain the node ("Duplicate jobid").
+        """
+        name = node or self.nodes[0]
+        self.run(["scontrol", "update", f"nodename={name}", "state=DOWN", "reason=test"])
+        self._kill_job_processes(name)
 
     def node_up(self, node: Optional[str] = None, timeout_s: float = 60) -> None:
         """Bring a node that is down, or whose slurmd was killed, back and wait until it takes
@@ -564,6 +564,7 @@ class PrivateSlurm:
                 cgroup=self.cgroup,
                 min_job_age_s=self.min_job_age_s,
                 slurmd_timeout_s=self.slurmd_timeout_s,
+                message_timeout_s=self.message_timeout_s,
                 memory_mb=node_memory_mb(),
                 private_data=self.private_data,
                 extra_conf=self.extra_conf,
@@ -703,9 +704,13 @@ class PrivateSlurm:
         return self.run(["scontrol", "ping"], check=False).returncode == 0
 
     def _kill_job_processes(self, node: Optional[str] = None) -> None:
-        """Kill what slurmd left behind: it does not take its steps and their processes with it."""
-        for pid, start in list(job_processes(self.home, node)):
-            kill_and_wait(pid, start, [(signal.SIGKILL, 5)])
+        """Kill what slurmd left behind: it does not take its steps and their processes with it.
+
+        The step daemons first, so that they cannot report the end of the others.
+        """
+        for steps_only in (True, False):
+            for pid, start in list(job_processes(self.home, node, steps_only)):
+                kill_and_wait(pid, start, [(signal.SIGKILL, 5)])
 
     def _remove_cgroups(self) -> None:
         if not self._loaded():
@@ -735,27 +740,34 @@ def accepts(path: Path) -> bool:
         return sock.connect_ex(str(path)) == 0
 
 
-def job_processes(home: Path, node: Optional[str] = None) -> Iterator[Tuple[int, int]]:
+def job_processes(
+    home: Path, node: Optional[str] = None, steps_only: bool = False
+) -> Iterator[Tuple[int, int]]:
     """Yield (pid, start time) of the step daemons and job processes of the cluster in `home`.
 
     A job's process is known by its environment; a slurmstepd, which may have overwritten its own,
-    by an
-    open file of the cluster. With `node`, only those of that node.
+    by an open file of the cluster. With `node`, only those of that node; with `steps_only`, only
+    the step daemons.
     """
-    conf = f"SLURM_CONF={home}/etc/slurm.conf".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)
         start = process_start(pid)
         if start is None or pid == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            environ = (folder / "environ").read_bytes().split(b"\0")
-            is_job = conf in environ and any(
-                entry.startswith(b"SLURM_JOB_ID=") for entry in environ
-            )
-            on_node = node is None or f"SLURMD_NODENAME={node}".encode() in environ
-            if (is_job and on_node) or is_step_daemon(folder, home, node):
+            is_step = is_step_daemon(folder, home, node)
+            if is_step or (not steps_only and is_job_process(folder, home, node)):
                 yield pid, start
+
+
+def is_job_process(process: Path, home: Path, node: Optional[str]) -> bool:
+    """Tell whether a process belongs to a job of the cluster in `home` (and of `node`)."""
+    environ = (process / "environ").read_bytes().split(b"\0")
+    if f"SLURM_CONF={home}/etc/slurm.conf".encode() not in environ:
+        return False
+    if node is not None and f"SLURMD_NODENAME={node}".encode() not in environ:
+        return False
+    return any(entry.startswith(b"SLURM_JOB_ID=") for entry in environ)
 
 
 def is_step_daemon(process: Path, home: Path, node: Optional[str]) -> bool:

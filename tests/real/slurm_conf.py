@@ -171,6 +171,7 @@ def slurm_conf(
     cgroup: bool,
     min_job_age_s: int,
     slurmd_timeout_s: int,
+    message_timeout_s: int,
     memory_mb: int,
     private_data: bool,
     extra_conf: str,
@@ -206,11 +207,12 @@ def slurm_conf(
             "PriorityType=priority/basic",
             "SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,"
             "bf_interval=1",
-            "ReturnToService=2",
+            # 2 would bring back at once a node that was declared down while its slurmd lives
+            "ReturnToService=1",
             f"MinJobAge={min_job_age_s}",
             "KillWait=2",
             "OverTimeLimit=0",
-            "MessageTimeout=10",
+            f"MessageTimeout={message_timeout_s}",
             f"SlurmdTimeout={slurmd_timeout_s}",
             "MaxJobCount=20000",
             "MaxArraySize=2001",

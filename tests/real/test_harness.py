@@ -115,7 +115,7 @@ def test_node_down_ends_or_requeues_its_jobs(real_slurm_each: PrivateSlurm) -> N
 @needs_slurm
 def test_a_crashed_node_loses_its_job(make_slurm: SlurmFactory) -> None:
     """crash_node kills slurmd and the job's processes; the controller finds out by itself."""
-    slurm = make_slurm(accounting=False, slurmd_timeout=5)
+    slurm = make_slurm(accounting=False, slurmd_timeout=5, message_timeout=2)
     job = quiet(slurm, "sleep 600", "--no-requeue")
     slurm.wait_state(job, "RUNNING")
     wait_until(lambda: bool(list(job_processes(slurm.home))), 10, "the job's processes")
