@@ -2,14 +2,12 @@
 
 * ``slurm``: Debian's own Slurm, munge, slurmdbd and MariaDB, by apt. Needs root unless it is there.
 * ``slurm24``: Slurm 24.11 from Debian trixie's packages, which are downloaded with a sources list
-and an
-  apt state of their own and unpacked into a cache folder; the machine's apt configuration and
-  packages stay
-  as they are (but for ``patchelf``, munge and MariaDB, which come by apt).
+  and an apt state of their own and unpacked into a cache folder; the machine's apt configuration
+  and packages stay as they are (but for ``patchelf``, munge and MariaDB, which come by apt).
+* ``htcondor``: HTCondor 23.9 from trixie in the same way; only ``patchelf`` comes by apt.
 
-Idempotent, and quick once everything is there. Progress goes to stderr. Exit status: 0 all there,
-2 not
-possible here (the message says what to do).
+Idempotent, and quick once everything is there. Progress goes to stderr. Exit status: 0 all there, 2
+not possible here (the message says what to do).
 """
 
 from __future__ import annotations
@@ -243,23 +241,20 @@ def debian_archive() -> str:
         if component == "main" and plain and uri.rstrip("/").endswith("/debian"):
             return uri
     raise HarnessError(
-        "slurm24: apt's sources name no Debian archive (an address that ends in /debian "
+        "apt's sources name no Debian archive (an address that ends in /debian "
         f"with component main); apt-get indextargets said: {shown.stdout[:300]!r}"
     )
 
 
-def download_trixie(scratch: Path) -> List[Path]:
-    """Download Slurm and all it needs (30 MB) into `scratch`; return the package files.
-
-    apt resolves the dependencies against an empty package status, so libc6 and the like come too.
-    """
+def trixie_options(scratch: Path) -> List[str]:
+    """Return apt-get's options for Debian trixie with an apt state of its own in `scratch`."""
     for folder in ("lists/partial", "cache/archives/partial"):
         (scratch / folder).mkdir(parents=True)
     (scratch / "status").touch()
     (scratch / "sources.list").write_text(
         f"deb [signed-by={KEYRING}] {debian_archive()} trixie main\n"
     )
-    options = [
+    return [
         f"-oDir::Etc::sourcelist={scratch}/sources.list",
         "-oDir::Etc::sourceparts=/dev/null",
         "-oDir::Etc::preferences=/dev/null",
@@ -275,6 +270,14 @@ def download_trixie(scratch: Path) -> List[Path]:
         "-oDpkg::Post-Invoke=",
         "-oAPT::Update::Post-Invoke=",
     ]
+
+
+def download_trixie(scratch: Path) -> List[Path]:
+    """Download Slurm and all it needs (30 MB) into `scratch`; return the package files.
+
+    apt resolves the dependencies against an empty package status, so libc6 and the like come too.
+    """
+    options = trixie_options(scratch)
     fetch = ["install", "-y", "--download-only", "--no-install-recommends", *TRIXIE_PACKAGES]
     say("slurm24: downloading Debian trixie's Slurm and its libraries")
     for _ in range(ATTEMPTS):
@@ -374,7 +377,18 @@ def install_slurm() -> None:
     install_packages("slurm", APT_PACKAGES["slurm"])
 
 
-INSTALLERS = {"slurm": install_slurm, "slurm24": install_slurm24}
+def install_htcondor() -> None:
+    """Unpack HTCondor from trixie unless it is there; raise HarnessError if that fails."""
+    from tests.real import htcondor_install  # which needs this module
+
+    htcondor_install.install_htcondor()
+
+
+INSTALLERS = {
+    "slurm": install_slurm,
+    "slurm24": install_slurm24,
+    "htcondor": install_htcondor,
+}
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
