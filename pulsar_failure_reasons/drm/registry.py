@@ -1,0 +1,12 @@
+"""The DRMs we know, one line each. A new one is its module and a line here."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Dict
+
+from . import slurm
+
+DRM_MODULES: Dict[str, ModuleType] = {
+    "slurm": slurm,
+}

@@ -1,0 +1,83 @@
+"""The batched answer of squeue."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, Optional
+
+from ...errors import OutputParseError
+from ...reason import Confidence, Evidence
+from ..base import JobView
+from ..external_ids import parse_external_id
+from .classify import describe_state, parse_exit_code, signal_from_reason
+from .fields import duration, memory, text_or_none, tres_memory, whole_number
+from .rows import parse_rows
+
+_REQUIRED = ("JOBID", "STATE", "REASON", "NAME")
+
+
+def parse_squeue(text: str, separator: str) -> List[JobView]:
+    """Return all jobs of an answer to :func:`.commands.squeue_command`.
+
+    An empty list is a real answer: squeue printed its headings and no job below them.
+
+    Raises:
+        OutputParseError: the text is no such answer, is cut short, or a row of it is no job.
+    """
+    return [_view(row) for row in parse_rows(text, separator, _REQUIRED, "squeue")]
+
+
+def _view(row: Mapping[str, str]) -> JobView:
+    exit_code, signal = parse_exit_code(row.get("EXIT_CODE", ""))
+    reason = row["REASON"]
+    state = describe_state(row["STATE"], reason, exit_code, signal or signal_from_reason(reason))
+    if not state.word:
+        raise OutputParseError(f"squeue printed a job without a state: {dict(row)!r:.200}")
+    cpus, nodes = whole_number(row.get("CPUS")), whole_number(row.get("NODES"))
+    size = tres_memory(row.get("TRES_ALLOC"))
+    if size is None and (cpus or 1) == 1 and (nodes or 1) == 1:
+        size = memory(row.get("MIN_MEMORY")) or None
+    return JobView(
+        external_id=_external_id(row),
+        job_state=state.word,
+        phase=state.phase,
+        confidence=Confidence.CONTROLLER,
+        end=state.end,
+        stuck_detail=state.stuck_detail,
+        job_name=row["NAME"],
+        submitted_at=text_or_none(row.get("SUBMIT_TIME")),
+        restarts=_restarts(row),
+        elapsed_s=duration(row.get("TIME")),
+        walltime_s=duration(row.get("TIME_LIMIT")),
+        memory_bytes=size,
+        node=text_or_none(row.get("NODELIST")),
+        evidence=_evidence(row),
+    )
+
+
+def _external_id(row: Mapping[str, str]) -> str:
+    """``13_1``, ``13_[4-10%3]``, ``7+1`` or ``13``; HET_... was PACK_... before 20.02."""
+    task = text_or_none(row.get("ARRAY_TASK_ID"))
+    het = text_or_none(row.get("HET_JOB_ID") or row.get("PACK_JOB_ID"))
+    offset = text_or_none(row.get("HET_JOB_OFFSET") or row.get("PACK_JOB_OFFSET"))
+    if task is not None:
+        shown = task if task.isdigit() else f"[{task}]"
+        external_id = f"{row.get('ARRAY_JOB_ID', '').strip()}_{shown}"
+    elif het is not None and het != "0" and offset is not None:
+        external_id = f"{het}+{offset}"
+    else:
+        external_id = row["JOBID"].strip()
+    return parse_external_id(external_id).text
+
+
+def _restarts(row: Mapping[str, str]) -> Optional[int]:
+    for heading in ("RESTART_COUNT", "RESTARTS", "RESTART_CNT", "RESTARTCNT"):
+        if heading in row:
+            return whole_number(row[heading])
+    return None
+
+
+def _evidence(row: Mapping[str, str]) -> "tuple[Evidence, ...]":
+    named: Dict[str, str] = {"State": row["STATE"], "Reason": row["REASON"]}
+    if "EXIT_CODE" in row:
+        named["exit_code"] = row["EXIT_CODE"]
+    return tuple(Evidence("squeue", name, value) for name, value in named.items() if value)
