@@ -17,7 +17,8 @@ from typing import Any, Callable, Iterator, List, Tuple
 import pytest
 
 from tests.real.require import require_real
-from tests.real.slurm import PrivateSlurm, cgroup_usable, why_missing
+from tests.real.slurm import PrivateSlurm, why_missing
+from tests.real.slurm_machine import cgroup_usable
 
 SlurmFactory = Callable[..., PrivateSlurm]
 NO_CGROUP = (

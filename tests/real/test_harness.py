@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from tests.real import install
 from tests.real.conftest import SlurmFactory
 from tests.real.processes import Daemons, HarnessError, process_start, wait_until
 from tests.real.require import require_real
-from tests.real.slurm import PrivateSlurm, job_processes, why_missing
+from tests.real.slurm import PrivateSlurm, why_missing
+from tests.real.slurm_machine import job_processes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OVER_MEMORY = "x=$(head -c 300000000 /dev/zero | tr '\\0' x); sleep 20; echo ${#x}"
@@ -365,8 +367,8 @@ def test_installing_without_root_names_the_command(
 ) -> None:
     """Without root a missing package is an error that holds the line to type; exit status 2."""
     monkeypatch.setattr(install, "missing_packages", lambda packages: ["slurmd"])
-    monkeypatch.setattr(install.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(install.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert install.main(["slurm"]) == 2
     assert "apt-get install -y --no-install-recommends slurmd" in capsys.readouterr().err
 
@@ -376,7 +378,7 @@ def test_installing_without_apt_is_told(
 ) -> None:
     """On another system than Debian the message says so and what is needed."""
     monkeypatch.setattr(install, "missing_packages", lambda packages: ["slurmd"])
-    monkeypatch.setattr(install.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     assert install.main(["slurm"]) == 2
     assert "not a Debian system" in capsys.readouterr().err
 
