@@ -1,15 +1,16 @@
 """The simulated clock: real time, run faster by ``time_scale`` from an anchor on.
 
-With ``time_scale: 60`` a one-minute limit ends after one real second, and every time that is shown (submit,
-start, end, elapsed) is read from this clock, so that the times of a job agree with each other. They run
-ahead of the wall clock.
+With ``time_scale: 60`` a one-minute limit ends after one real second, and every time that is shown
+(submit, start, end, elapsed) is read from this clock, so that the times of a job agree with each
+other. They run ahead of the wall clock.
 """
 
 import time
 
 
 class Clock:
-    """Converts between real and simulated seconds since 1970; ``epoch`` is when the state folder was made."""
+    """Converts between real and simulated seconds since 1970; ``epoch`` is when the state folder
+    was made."""
 
     def __init__(self, settings, epoch):
         self.scale = float(settings["time_scale"]) or 1.0

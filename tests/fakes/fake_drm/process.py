@@ -7,7 +7,8 @@ PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 def identity(pid):
-    """Return ``[pid, start time]``, which no later process shares; None if ``pid`` is gone or a zombie."""
+    """Return ``[pid, start time]``, which no later process shares; None if ``pid`` is gone or a
+    zombie."""
     fields = _stat(pid)
     if fields is None or fields[0] in ("Z", "X"):
         return None
@@ -76,7 +77,8 @@ def wake(known):
 
 
 def adopt_orphans():
-    """Become the parent of grandchildren whose parents die, so that none of a job's processes escapes."""
+    """Become the parent of grandchildren whose parents die, so that none of a job's processes
+    escapes."""
     try:
         import ctypes
 

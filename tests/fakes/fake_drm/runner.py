@@ -1,7 +1,9 @@
-"""One job's runner: waits for its turn, runs its script for real, enforces its limits, records its end.
+"""One job's runner: waits for its turn, runs its script for real, enforces its limits, records its
+end.
 
-Started detached by the submit command (``launch.py run-job STATE ID``); it ends itself when the job has ended,
-is held, or its state folder is gone. Other commands change the job's record and send SIGUSR1.
+Started detached by the submit command (``launch.py run-job STATE ID``); it ends itself when the
+job has ended, is held, or its state folder is gone. Other commands change the job's record and
+send SIGUSR1.
 """
 
 import os
@@ -37,8 +39,12 @@ def main(argv):
 
 def spawn(store, job_id):
     """Start the runner of a job."""
-    launcher = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "launch.py")
-    process.spawn_detached([sys.executable, "-S", "-E", launcher, "run-job", store.path, str(job_id)])
+    launcher = os.path.join(
+        os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "launch.py"
+    )
+    process.spawn_detached(
+        [sys.executable, "-S", "-E", launcher, "run-job", store.path, str(job_id)]
+    )
 
 
 class Runner:
@@ -55,7 +61,8 @@ class Runner:
         self.dialect = __import__(record["dialect"] + ".dialect", fromlist=["dialect"])
 
     def run(self):
-        """Look at the job, act, sleep until something may have changed; until there is nothing to do."""
+        """Look at the job, act, sleep until something may have changed; until there is nothing to
+        do."""
         if not self._register():
             return
         process.adopt_orphans()
@@ -134,15 +141,21 @@ class Runner:
         if record["throttle"]:
             siblings = self.store.array(record["array_id"])
             busy = sum(one["state"] == "running" for one in siblings)
-            earlier = any(one["state"] == "pending" and one["why"] in ("", "array_limit") and one["restarts"] == 0
-                          and one["task_id"] < record["task_id"] for one in siblings)
+            earlier = any(
+                one["state"] == "pending"
+                and one["why"] in ("", "array_limit")
+                and one["restarts"] == 0
+                and one["task_id"] < record["task_id"]
+                for one in siblings
+            )
             if busy >= record["throttle"] or earlier:
                 transitions.wait(record, "array_limit")
                 return 0.2
         return None
 
     def _event_before_start(self, record):
-        """Play what the job's options ask for instead of its start; True if something was played."""
+        """Play what the job's options ask for instead of its start; True if something was
+        played."""
         options = record["options"]
         now = self.store.clock.now()
         if record["restarts"] >= float(options.get("times", 1)):
@@ -252,15 +265,22 @@ class Runner:
         """Apply ``change(record, now)`` under the lock, if the job still is in ``state``."""
         with self.store.lock():
             record = self.store.read(self.id)
-            if record is not None and (state is None or record["state"] == state) and not record["killing"]:
+            if (
+                record is not None
+                and (state is None or record["state"] == state)
+                and not record["killing"]
+            ):
                 change(record, self.store.clock.now())
                 self.store.write(record)
 
     def _next_event(self, record):
         if record["restarts"] >= float(record["options"].get("times", 1)):
             return None
-        events = [(record["start_real"] + float(record["options"][name]), name)
-                  for name in EVENTS if name in record["options"]]
+        events = [
+            (record["start_real"] + float(record["options"][name]), name)
+            for name in EVENTS
+            if name in record["options"]
+        ]
         if record["forgotten"]:
             events = [event for event in events if event[1] != "forget"]
         return min(events) if events else None
@@ -277,10 +297,17 @@ class Runner:
         style = self.store.option(record, "memory_limit")
         if record["memory_per"] == "default" or not record["memory_mb"] or style == "none":
             return False
-        limit_kb = 1024 * record["memory_mb"] * (record["cpus"] if record["memory_per"] == "cpu" else 1)
+        limit_kb = (
+            1024 * record["memory_mb"] * (record["cpus"] if record["memory_per"] == "cpu" else 1)
+        )
         if used_kb > limit_kb:
             if style == "overmemkill":
-                self._say(record, self.dialect.memory_kill(record, used_kb * 1024, limit_kb * 1024, time_of(self.store)))
+                self._say(
+                    record,
+                    self.dialect.memory_kill(
+                        record, used_kb * 1024, limit_kb * 1024, time_of(self.store)
+                    ),
+                )
                 self._change(lambda job, now: job.update(killing="memory_kill"), "running")
                 self._kill_all(signal.SIGKILL)
             else:
@@ -291,14 +318,18 @@ class Runner:
     # -- the end
 
     def _kill(self, record):
-        """SIGTERM once, with the DRM's line in the job's stderr, and SIGKILL after ``kill_wait``."""
+        """SIGTERM once, with the DRM's line in the job's stderr, and SIGKILL after
+        ``kill_wait``."""
         if self.kill_began is None:
             self.kill_began = time.time()
             self._say(record, self.dialect.killed(record, record["killing"], time_of(self.store)))
             self._kill_all(signal.SIGTERM)
             self._kill_all(signal.SIGCONT)
-        wait = 0.0 if record["killing"] in ("node_failure", "memory_kill") \
+        wait = (
+            0.0
+            if record["killing"] in ("node_failure", "memory_kill")
             else float(self.store.option(record, "kill_wait"))
+        )
         left = self.kill_began + wait - time.time()
         if left <= 0:
             self._kill_all(signal.SIGKILL)
@@ -354,7 +385,8 @@ def time_of(store):
 
 
 def play(store, record, name, now):
-    """Apply one of EVENTS, or a neutral state change of the same kind, to a running job's record."""
+    """Apply one of EVENTS, or a neutral state change of the same kind, to a running job's
+    record."""
     delay = float(store.option(record, "requeue_delay"))
     completing = float(store.option(record, "completing"))
     if name == "node_failure":

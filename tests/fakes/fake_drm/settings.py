@@ -1,7 +1,7 @@
 """Settings of a state folder (``settings.json``) and of single jobs, with their defaults.
 
-Every duration is in real seconds, except ``requeue_delay`` and ``default_time_limit`` which, like a job's
-own time limit, are on the simulated clock (see ``clock.py``).
+Every duration is in real seconds, except ``requeue_delay`` and ``default_time_limit`` which, like
+a job's own time limit, are on the simulated clock (see ``clock.py``).
 """
 
 import json
@@ -49,16 +49,38 @@ DEFAULTS = {
 
 # What one job may set for itself with --comment=fake:key=value,key=value
 JOB_OPTIONS = (
-    "start_delay", "completing", "kill_wait", "limit_slack", "memory_limit", "min_job_age", "accounting_lag",
-    "accounting_lag_shows", "accounting_requeue_lag", "requeue_delay", "reject",
+    "start_delay",
+    "completing",
+    "kill_wait",
+    "limit_slack",
+    "memory_limit",
+    "min_job_age",
+    "accounting_lag",
+    "accounting_lag_shows",
+    "accounting_requeue_lag",
+    "requeue_delay",
+    "reject",
     # events: seconds after the start, in real time; or a bare word for those before the start
-    "node_failure", "preempt", "requeue", "requeue_hold", "forget",
-    "boot_failure", "launch_failure", "deadline", "dependency_never", "times",
+    "node_failure",
+    "preempt",
+    "requeue",
+    "requeue_hold",
+    "forget",
+    "boot_failure",
+    "launch_failure",
+    "deadline",
+    "dependency_never",
+    "times",
 )
 # The words the task's users know from Slurm, accepted for the neutral ones above
-SYNONYMS = {"sacct_lag": "accounting_lag", "sacct_lag_shows": "accounting_lag_shows", "node_fail": "node_failure",
-            "sacct_requeue_lag": "accounting_requeue_lag", "boot_fail": "boot_failure",
-            "launch_failed": "launch_failure"}
+SYNONYMS = {
+    "sacct_lag": "accounting_lag",
+    "sacct_lag_shows": "accounting_lag_shows",
+    "node_fail": "node_failure",
+    "sacct_requeue_lag": "accounting_requeue_lag",
+    "boot_fail": "boot_failure",
+    "launch_failed": "launch_failure",
+}
 
 
 class SettingsError(Exception):
@@ -84,8 +106,10 @@ def load(path):
     for key, value in given.items():
         key = SYNONYMS.get(key, key)
         if key not in DEFAULTS:
-            raise SettingsError("%s/settings.json: unknown setting %r; known: %s"
-                                % (path, key, ", ".join(sorted(DEFAULTS))))
+            raise SettingsError(
+                "%s/settings.json: unknown setting %r; known: %s"
+                % (path, key, ", ".join(sorted(DEFAULTS)))
+            )
         values[key] = value
     return values
 
@@ -96,7 +120,9 @@ def save(path, changes):
     for key, value in changes.items():
         key = SYNONYMS.get(key, key)
         if key not in DEFAULTS:
-            raise SettingsError("unknown setting %r; known: %s" % (key, ", ".join(sorted(DEFAULTS))))
+            raise SettingsError(
+                "unknown setting %r; known: %s" % (key, ", ".join(sorted(DEFAULTS)))
+            )
         current[key] = value
     stored = {key: value for key, value in current.items() if value != DEFAULTS[key]}
     temporary = os.path.join(path, ".settings.%d" % os.getpid())
@@ -107,7 +133,8 @@ def save(path, changes):
 
 
 def job_options(comment):
-    """Return what a comment such as ``fake:completing=3,node_failure=1`` asks for; ``{}`` for any other.
+    """Return what a comment such as ``fake:completing=3,node_failure=1`` asks for; ``{}`` for any
+    other.
 
     Raises SettingsError on an unknown key.
     """
@@ -118,8 +145,10 @@ def job_options(comment):
         key, _, value = item.partition("=")
         key = SYNONYMS.get(key, key)
         if key not in JOB_OPTIONS:
-            raise SettingsError("unknown option %r in the comment %r; known: %s"
-                                % (key, comment, ", ".join(JOB_OPTIONS)))
+            raise SettingsError(
+                "unknown option %r in the comment %r; known: %s"
+                % (key, comment, ", ".join(JOB_OPTIONS))
+            )
         options[key] = _number(value) if value else 1
     return options
 

@@ -1,12 +1,15 @@
 """The state folder: one JSON file per job, a lock, a counter, and a log of the commands.
 
-    settings.json   see settings.py          commands.log    one line per command: time TAB argv as JSON
-    jobs/7.json     the record of job 7      spool/7.script  its script; 7.env.json its environment
-    next_id, lock   counter and flock        epoch           when the folder was first used
-    stopped         if it exists, no runner starts and running ones end their jobs and themselves
+    settings.json    see settings.py
+    commands.log     one line per command: real time, a tab, argv as JSON
+    jobs/7.json      the record of job 7
+    spool/7.script   its script; 7.env.json is its environment
+    next_id, lock    a counter and what writers flock
+    epoch            when the folder was first used
+    stopped          if it exists, no runner starts and running ones end their jobs and themselves
 
-Readers take no lock: files are replaced atomically, so each record is whole. Whoever changes a record
-reads, changes and writes it inside ``with store.lock()``.
+Readers take no lock: files are replaced atomically, so each record is whole. Whoever changes a
+record reads, changes and writes it inside ``with store.lock()``.
 """
 
 import fcntl
@@ -80,7 +83,10 @@ class Store:
 
     def write(self, record):
         """Store a record under its ``id``, atomically."""
-        _replace(os.path.join(self._jobs, "%d.json" % record["id"]), json.dumps(record, separators=(",", ":")))
+        _replace(
+            os.path.join(self._jobs, "%d.json" % record["id"]),
+            json.dumps(record, separators=(",", ":")),
+        )
 
     def all(self):
         """Return every record, by id."""
@@ -98,7 +104,11 @@ class Store:
         first = self.read(array_id)
         if first is None or first["array_id"] is None:
             return []
-        return [record for record in map(self.read, range(array_id, array_id + first["array_size"])) if record]
+        return [
+            record
+            for record in map(self.read, range(array_id, array_id + first["array_size"]))
+            if record
+        ]
 
     def option(self, record, name):
         """The value of a setting for this job: its own option, else the folder's setting."""
@@ -126,7 +136,9 @@ class Store:
     def log_command(self, argv):
         """Append one line to ``commands.log``: real time, a tab, argv as JSON."""
         line = "%.6f\t%s\n" % (time.time(), json.dumps(argv))
-        descriptor = os.open(os.path.join(self.path, "commands.log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        descriptor = os.open(
+            os.path.join(self.path, "commands.log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644
+        )
         try:
             os.write(descriptor, line.encode())
         finally:

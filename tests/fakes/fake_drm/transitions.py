@@ -1,35 +1,98 @@
-"""What may happen to a job: functions that change a record in memory. The caller holds the store's lock.
+"""What may happen to a job: functions that change a record; the caller holds the store's lock.
 
 A record's ``state`` is ``pending``, ``running`` or ``ended``; ``why`` says more:
 
 pending   "" (about to start), held_user, held_admin, requeued_held, launch_failed_held, begin_time,
           dependency, dependency_never, array_limit
-ended     exited, time_limit, memory_limit (the kernel killed a process of it), memory_kill (the DRM killed
-          it), cancelled, node_failure, boot_failure, preempted, deadline, output_error, lost
+ended     exited, time_limit, memory_limit (the kernel killed a process of it), memory_kill
+          (the DRM killed it), cancelled,
+          node_failure, boot_failure, preempted, deadline, output_error, lost
 
-``exit`` is a wait status (as of ``os.waitpid``). ``ended_exit`` is the one known at the moment the end was
-decided, which is what the accounting keeps. ``killing`` names why the runner has to kill the processes.
+``exit`` is a wait status (as of ``os.waitpid``). ``ended_exit`` is the one known at the moment the
+end was decided, which is what the accounting keeps. ``killing`` names why the runner has to kill
+the processes.
 """
 
 import time
 
-NEVER_STARTS = ("held_user", "held_admin", "requeued_held", "launch_failed_held", "dependency_never")
+NEVER_STARTS = (
+    "held_user",
+    "held_admin",
+    "requeued_held",
+    "launch_failed_held",
+    "dependency_never",
+)
 
 
 def new_record(job_id, now, **values):
-    """Return the record of a job just submitted. ``values`` are those the DRM's submit command knows."""
+    """Return the record of a job just submitted. ``values`` are those the DRM's submit command
+    knows."""
     record = {
-        "id": job_id, "array_id": None, "task_id": None, "throttle": None, "array_size": 0,
-        "name": "", "comment": "", "command": None, "arguments": [], "dialect": "",
-        "user": "", "uid": 0, "group": "", "gid": 0, "account": None, "partition": "", "qos": None, "cluster": "",
-        "workdir": "", "stdout": "", "stderr": "", "stdin": "/dev/null", "append": False,
-        "cpus": 1, "cpus_per_task": 1, "ntasks": 1, "nodes": 1, "memory_mb": 0, "memory_per": "default",
-        "time_limit": None, "requeue": True, "dependency": "", "priority": 0, "node": "",
-        "submit": now, "submit_real": time.time(), "begin": None, "end_by": None, "deadline": None, "start": None, "end": None,
-        "state": "pending", "why": "", "waited_for": "", "exit": 0, "ended_exit": 0, "restarts": 0,
-        "cancelled_by": None, "killing": None, "memory_exceeded": False, "rss_kb": 0, "batch": None, "past": [],
-        "runner": None, "session": None, "start_real": None, "end_real": None, "completing_until": 0,
-        "requeue_real": None, "started": False, "forgotten": False, "erased": False, "options": {}, "shown": None,
+        "id": job_id,
+        "array_id": None,
+        "task_id": None,
+        "throttle": None,
+        "array_size": 0,
+        "name": "",
+        "comment": "",
+        "command": None,
+        "arguments": [],
+        "dialect": "",
+        "user": "",
+        "uid": 0,
+        "group": "",
+        "gid": 0,
+        "account": None,
+        "partition": "",
+        "qos": None,
+        "cluster": "",
+        "workdir": "",
+        "stdout": "",
+        "stderr": "",
+        "stdin": "/dev/null",
+        "append": False,
+        "cpus": 1,
+        "cpus_per_task": 1,
+        "ntasks": 1,
+        "nodes": 1,
+        "memory_mb": 0,
+        "memory_per": "default",
+        "time_limit": None,
+        "requeue": True,
+        "dependency": "",
+        "priority": 1,
+        "usual_priority": 1,
+        "node": "",
+        "submit": now,
+        "submit_real": time.time(),
+        "begin": None,
+        "end_by": None,
+        "deadline": None,
+        "start": None,
+        "end": None,
+        "state": "pending",
+        "why": "",
+        "waited_for": "",
+        "exit": 0,
+        "ended_exit": 0,
+        "restarts": 0,
+        "cancelled_by": None,
+        "killing": None,
+        "memory_exceeded": False,
+        "rss_kb": 0,
+        "batch": None,
+        "past": [],
+        "runner": None,
+        "session": None,
+        "start_real": None,
+        "end_real": None,
+        "completing_until": 0,
+        "requeue_real": None,
+        "started": False,
+        "forgotten": False,
+        "erased": False,
+        "options": {},
+        "shown": None,
     }
     for key, value in values.items():
         if key not in record:
@@ -40,13 +103,16 @@ def new_record(job_id, now, **values):
 
 def hold(record, why):
     """Keep a pending job from starting."""
-    record["why"] = why
+    record["priority"] = 0
+    if record["state"] == "pending":
+        record["why"] = why
 
 
 def release(record):
-    """Let a held job start."""
-    record["why"] = ""
-    record["begin"] = None
+    """Let a held job start, at its begin time if it has one."""
+    record["priority"] = record["usual_priority"]
+    if record["state"] == "pending":
+        record["why"] = ""
 
 
 def wait(record, why):
@@ -63,8 +129,20 @@ def start(record, now, node, session):
     """The job's script runs as process ``session`` (an identity)."""
     if record["why"]:
         record["waited_for"] = record["why"]
-    record.update(state="running", why="", start=now, end=None, node=node, session=session, exit=0,
-                  ended_exit=0, start_real=time.time(), memory_exceeded=False, killing=None, batch=None)
+    record.update(
+        state="running",
+        why="",
+        start=now,
+        end=None,
+        node=node,
+        session=session,
+        exit=0,
+        ended_exit=0,
+        start_real=time.time(),
+        memory_exceeded=False,
+        killing=None,
+        batch=None,
+    )
 
 
 def end(record, why, now, status=0, completing=0.0):
@@ -74,12 +152,26 @@ def end(record, why, now, status=0, completing=0.0):
         record["waited_for"] = record["why"] or record["waited_for"]
         record["start"] = now
         record["node"] = ""
-    record.update(state="ended", why=why, end=now, end_real=time.time(), exit=status, ended_exit=status,
-                  started=started, completing_until=time.time() + completing)
+    record.update(
+        state="ended",
+        why=why,
+        end=now,
+        end_real=time.time(),
+        exit=status,
+        ended_exit=status,
+        started=started,
+        completing_until=time.time() + completing,
+    )
     if record["session"]:
         record["killing"] = why
     elif started and record["batch"] is None:
-        record["batch"] = {"why": why, "exit": status, "start": record["start"], "end": now, "rss_kb": record["rss_kb"]}
+        record["batch"] = {
+            "why": why,
+            "exit": status,
+            "start": record["start"],
+            "end": now,
+            "rss_kb": record["rss_kb"],
+        }
 
 
 def cancel(record, uid, now, completing=0.0):
@@ -105,12 +197,18 @@ def exited(record, status, now, completing=0.0):
 
 
 def finished(record, status, now, completing=0.0):
-    """The processes of a job whose end was decided earlier are gone now; ``status`` is how its script ended."""
+    """The processes of a job whose end was decided earlier are gone now; ``status`` is how its
+    script ended."""
     why = record["killing"]
     record.update(session=None, killing=None)
     run = record["past"][-1] if record["state"] == "pending" else record
-    run["batch"] = {"why": why, "exit": None if why == "node_failure" else status,
-                    "start": run["start"], "end": now, "rss_kb": record["rss_kb"]}
+    run["batch"] = {
+        "why": why,
+        "exit": None if why == "node_failure" else status,
+        "start": run["start"],
+        "end": now,
+        "rss_kb": record["rss_kb"],
+    }
     if record["state"] == "ended":
         if why != "node_failure":
             record["exit"] = status
@@ -118,18 +216,57 @@ def finished(record, status, now, completing=0.0):
 
 
 def requeue(record, cause, now, delay, why="begin_time"):
-    """The job goes back to pending, to start again after ``delay`` simulated seconds, or held (``why``)."""
-    run = {key: record[key] for key in ("submit", "start", "node", "waited_for", "batch", "rss_kb")}
-    run.update(why=cause, end=now, exit=0)
+    """The job goes back to pending, to start again after ``delay`` simulated seconds, or held
+    (``why``)."""
+    run = {
+        key: record[key]
+        for key in (
+            "submit",
+            "start",
+            "end",
+            "why",
+            "exit",
+            "ended_exit",
+            "node",
+            "waited_for",
+            "batch",
+            "rss_kb",
+        )
+    }
+    if record["state"] == "running":
+        run.update(why=cause, end=now, exit=0, ended_exit=0)
     record["past"].append(run)
+    if record["priority"] == 0:  # held while it ran
+        why = "held_admin"
     if record["session"]:
         record["killing"] = cause
     elif record["state"] == "running" and run["batch"] is None:
-        run["batch"] = {"why": cause, "exit": 15, "start": record["start"], "end": now, "rss_kb": record["rss_kb"]}
-    record.update(state="pending", why=why, waited_for=why, submit=now, begin=now + delay + 1, start=None, end=None,
-                  end_by=None,
-                  exit=0, ended_exit=0, node="", restarts=record["restarts"] + 1, batch=None, rss_kb=0,
-                  requeue_real=time.time(), end_real=None)
+        run["batch"] = {
+            "why": cause,
+            "exit": 15,
+            "start": record["start"],
+            "end": now,
+            "rss_kb": record["rss_kb"],
+        }
+    record.update(
+        state="pending",
+        why=why,
+        waited_for=why,
+        submit=now,
+        begin=now + delay + 1,
+        start=None,
+        end=None,
+        end_by=None,
+        exit=0,
+        ended_exit=0,
+        node="",
+        restarts=record["restarts"] + 1,
+        batch=None,
+        rss_kb=0,
+        requeue_real=time.time(),
+        end_real=None,
+        priority=0 if why in NEVER_STARTS else record["priority"],
+    )
 
 
 def fail_node(record, now, delay):
@@ -149,7 +286,8 @@ def preempt(record, now, delay, completing=0.0):
 
 
 def fail_launch(record, now, delay):
-    """The node could not start the job: requeued held, or cancelled where the job may not be requeued."""
+    """The node could not start the job: requeued held, or cancelled where the job may not be
+    requeued."""
     if record["requeue"]:
         requeue(record, "launch_failure", now, delay, "launch_failed_held")
         record["past"].pop()  # it never ran

@@ -1,4 +1,5 @@
-"""A simulated Slurm 22.05: ``sbatch``, ``squeue``, ``scontrol``, ``sacct``, ``scancel`` over one folder.
+"""A simulated Slurm 22.05: ``sbatch``, ``squeue``, ``scontrol``, ``sacct``, ``scancel`` over one
+folder.
 
 See ../README.md. ``control`` is for tests; the other modules are what the commands are made of.
 """

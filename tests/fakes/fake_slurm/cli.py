@@ -1,4 +1,5 @@
-"""What all commands share: the state folder, the log, the played faults; then the command itself."""
+"""What all commands share: the state folder, the log, the played faults; then the command
+itself."""
 
 import importlib
 import os
@@ -19,10 +20,14 @@ def main(command, argv):
     if command not in COMMANDS:
         return _refuse("fake slurm: no command %r" % command)
     if not path:
-        return _refuse("%s: fake: FAKE_SLURM_STATE is not set; it must name a state folder" % command)
+        return _refuse(
+            "%s: fake: FAKE_SLURM_STATE is not set; it must name a state folder" % command
+        )
     if not os.path.isdir(path):
-        return _refuse("%s: fake: FAKE_SLURM_STATE=%s is no folder; make one with "
-                       "fake_slurm.control.create(path), or mkdir" % (command, path))
+        return _refuse(
+            "%s: fake: FAKE_SLURM_STATE=%s is no folder; make one with "
+            "fake_slurm.control.create(path), or mkdir" % (command, path)
+        )
     try:
         store = Store(path)
     except (SettingsError, OSError) as error:
@@ -65,7 +70,8 @@ def _print_banner(store, command):
 
 
 def require_controller(store, prefix, code=1):
-    """Raise UsageError, after its delay, if the controller is played down. ``prefix`` starts the message."""
+    """Raise UsageError, after its delay, if the controller is played down. ``prefix`` starts the
+    message."""
     down = store.settings["controller_down"]
     if store.stopped and not down:
         down = {"text": "%s [fake: stop_all() was called on this state]" % CONTROLLER_DOWN_TEXT}
@@ -73,7 +79,9 @@ def require_controller(store, prefix, code=1):
         return
     down = down if isinstance(down, dict) else {}
     time.sleep(float(down.get("delay", 0)))
-    raise UsageError("%s: %s\n" % (prefix, down.get("text", CONTROLLER_DOWN_TEXT)), int(down.get("rc", code)))
+    raise UsageError(
+        "%s: %s\n" % (prefix, down.get("text", CONTROLLER_DOWN_TEXT)), int(down.get("rc", code))
+    )
 
 
 def require_cluster(store, command, names):
@@ -82,6 +90,10 @@ def require_cluster(store, command, names):
     for name in names.split(","):
         if name not in ("", cluster, "all"):
             raise UsageError(
-                "{0}: error: No cluster '{1}' known by database.\n{0}: error: '{1}' can't be reached now, or it is an "
-                "invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.\n"
-                .format(command, name))
+                "{0}: error: No cluster '{1}' known by database.\n{0}: error: '{1}' can't be "
+                "reached now, or it is an "
+                "invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available "
+                "clusters.\n".format(
+                    command, name
+                )
+            )

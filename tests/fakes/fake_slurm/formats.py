@@ -1,10 +1,12 @@
-"""Numbers as Slurm reads and prints them: durations, memory, times, task lists, file name patterns."""
+"""Numbers as Slurm reads and prints them: durations, memory, times, task lists, file name
+patterns."""
 
 from fake_drm.clock import iso
 
 
 def parse_time_limit(text):
-    """Seconds of a ``--time`` value, None for unlimited; rounded up to whole minutes. Raises ValueError."""
+    """Seconds of a ``--time`` value, None for unlimited; rounded up to whole minutes. Raises
+    ValueError."""
     if text.upper() in ("UNLIMITED", "INFINITE", "-1"):
         return None
     days, dash, rest = text.rpartition("-")
@@ -90,7 +92,9 @@ def task_list(numbers):
         last = index
         while last + 1 < len(numbers) and numbers[last + 1] == numbers[last] + 1:
             last += 1
-        parts.append(str(numbers[index]) if last == index else "%d-%d" % (numbers[index], numbers[last]))
+        parts.append(
+            str(numbers[index]) if last == index else "%d-%d" % (numbers[index], numbers[last])
+        )
         index = last + 1
     return ",".join(parts)
 
@@ -112,8 +116,16 @@ def expand_pattern(pattern, record, node):
     """A ``--output`` value with its ``%j`` and the like filled in, relative to the job's folder."""
     array = record["array_id"] is not None
     values = {
-        "%": "%", "j": str(record["id"]), "J": str(record["id"]), "x": record["name"], "u": record["user"],
-        "N": node, "n": "0", "t": "0", "s": "batch", "b": str((record["task_id"] or 0) % 10),
+        "%": "%",
+        "j": str(record["id"]),
+        "J": str(record["id"]),
+        "x": record["name"],
+        "u": record["user"],
+        "N": node,
+        "n": "0",
+        "t": "0",
+        "s": "batch",
+        "b": str((record["task_id"] or 0) % 10),
         "A": str(record["array_id"] if array else record["id"]),
         "a": str(record["task_id"]) if array else "4294967294",
     }

@@ -7,7 +7,8 @@ from fake_slurm import formats
 
 
 def acting_user():
-    """(name, uid, group, gid) of whoever runs the command; ``FAKE_SLURM_AS=alice:1005`` plays another."""
+    """(name, uid, group, gid) of whoever runs the command; ``FAKE_SLURM_AS=alice:1005`` plays
+    another."""
     played = os.environ.get("FAKE_SLURM_AS")
     if played:
         name, _, uid = played.partition(":")
@@ -27,6 +28,17 @@ def acting_user():
     return name, uid, group, gid
 
 
+def user_exists(store, name):
+    """True for a user (name or uid) of this machine, or one that has jobs in this state."""
+    import pwd
+
+    try:
+        pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name)
+        return True
+    except KeyError:
+        return any(name in (record["user"], str(record["uid"])) for record in store.all())
+
+
 def known(store, record):
     """True while the controller knows the job: not forgotten, and not ended too long ago."""
     if record["forgotten"] or record["erased"]:
@@ -39,17 +51,24 @@ def known(store, record):
 
 def visible(store, record, user):
     """True if the controller shows the job to ``user`` (see ``private_data``)."""
-    return known(store, record) and (not store.settings["private_data"] or user[1] in (0, record["uid"]))
+    return known(store, record) and (
+        not store.settings["private_data"] or user[1] in (0, record["uid"])
+    )
 
 
 def is_meta(record):
     """True for an array element that never started and so is shown together with its siblings."""
-    return (record["array_id"] is not None and record["restarts"] == 0 and not record["started"]
-            and record["state"] in ("pending", "ended"))
+    return (
+        record["array_id"] is not None
+        and record["restarts"] == 0
+        and not record["started"]
+        and record["state"] in ("pending", "ended")
+    )
 
 
 def merge_arrays(records):
-    """Replace the elements of an array that never started by one record: id of the array, ``tasks`` a list."""
+    """Replace the elements of an array that never started by one record: id of the array,
+    ``tasks`` a list."""
     merged = []
     metas = {}
     for record in records:
@@ -60,6 +79,8 @@ def merge_arrays(records):
         meta = metas.get(key)
         if meta is None:
             meta = metas[key] = dict(record, tasks=[], id=record["array_id"])
+            for stream in ("stdout", "stderr"):  # the real one shows an array's %a as 2**32 - 2
+                meta[stream] = meta[stream].replace("_%d." % record["task_id"], "_4294967294.")
             merged.append(meta)
         meta["tasks"].append(record["task_id"])
         if record["why"] == "array_limit":
@@ -85,7 +106,8 @@ def job_id_text(record):
 
 
 def parse_id(text):
-    """Return (id, tasks): tasks None for the job itself, else a list. Raises ValueError on anything else."""
+    """Return (id, tasks): tasks None for the job itself, else a list. Raises ValueError on
+    anything else."""
     text, plus, offset = text.partition("+")
     if plus:
         if int(offset) != 0:
@@ -100,12 +122,17 @@ def parse_id(text):
 
 
 def find(store, number, tasks):
-    """Return the records an id names: a whole array for its id, one job for a raw id. Knows no visibility."""
+    """Return the records an id names: a whole array for its id, one job for a raw id. Knows no
+    visibility."""
     record = store.read(number)
     if record is None:
         return []
     if tasks is not None:
-        return [one for one in store.array(number) if one["task_id"] in tasks and one["array_id"] == number]
+        return [
+            one
+            for one in store.array(number)
+            if one["task_id"] in tasks and one["array_id"] == number
+        ]
     if record["array_id"] == number:
         return store.array(number)
     return [record]

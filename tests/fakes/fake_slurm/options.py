@@ -14,8 +14,8 @@ def parse(command, argv, longs, shorts, permute=True, code=1, hint=True):
     """Return ([(name, value)], [other arguments]).
 
     Args:
-        longs: names of long options; a trailing ``=`` says that a value follows, ``=?`` that one may.
-        shorts: letter -> long name.
+        longs: names of long options; a trailing ``=`` says that a value follows, ``=?`` that one
+        may. shorts: letter -> long name.
         permute: go on after the first argument that is no option.
         code: return code of a usage error.
     """
@@ -33,25 +33,37 @@ def parse(command, argv, longs, shorts, permute=True, code=1, hint=True):
             full = _complete(command, name, kinds, word, code, hint)
             if kinds[full] == "=" and not has_value:
                 if not todo:
-                    raise UsageError("%s: option '--%s' requires an argument\n%s"
-                                     % (command, full, _try(command, hint)), code)
+                    raise UsageError(
+                        "%s: option '--%s' requires an argument\n%s"
+                        % (command, full, _try(command, hint)),
+                        code,
+                    )
                 value = todo.pop(0)
             elif has_value and not kinds[full]:
-                raise UsageError("%s: option '--%s' doesn't allow an argument\n%s"
-                                 % (command, full, _try(command, hint)), code)
+                raise UsageError(
+                    "%s: option '--%s' doesn't allow an argument\n%s"
+                    % (command, full, _try(command, hint)),
+                    code,
+                )
             options.append((full, value))
         elif word.startswith("-") and word != "-":
             letters = word[1:]
             while letters:
                 letter, letters = letters[0], letters[1:]
                 if letter not in shorts:
-                    raise UsageError("%s: invalid option -- '%s'\n%s" % (command, letter, _try(command, hint)), code)
+                    raise UsageError(
+                        "%s: invalid option -- '%s'\n%s" % (command, letter, _try(command, hint)),
+                        code,
+                    )
                 full = shorts[letter]
                 value = ""
                 if kinds[full] == "=":
                     if not letters and not todo:
-                        raise UsageError("%s: option requires an argument -- '%s'\n%s"
-                                         % (command, letter, _try(command, hint)), code)
+                        raise UsageError(
+                            "%s: option requires an argument -- '%s'\n%s"
+                            % (command, letter, _try(command, hint)),
+                            code,
+                        )
                     value = letters or todo.pop(0)
                     letters = ""
                 elif kinds[full] == "=?":
@@ -72,9 +84,14 @@ def _complete(command, name, kinds, word, code, hint):
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise UsageError("%s: option '--%s' is ambiguous; possibilities: %s\n%s" % (
-            command, name, " ".join("'--%s'" % known for known in matches), _try(command, hint)), code)
-    raise UsageError("%s: unrecognized option '%s'\n%s" % (command, word, _try(command, hint)), code)
+        raise UsageError(
+            "%s: option '--%s' is ambiguous; possibilities: %s\n%s"
+            % (command, name, " ".join("'--%s'" % known for known in matches), _try(command, hint)),
+            code,
+        )
+    raise UsageError(
+        "%s: unrecognized option '%s'\n%s" % (command, word, _try(command, hint)), code
+    )
 
 
 def _try(command, hint):
@@ -83,4 +100,6 @@ def _try(command, hint):
 
 def not_simulated(command, what):
     """A UsageError for something the real command can do and this one cannot."""
-    return UsageError("%s: error: %s is not simulated (see tests/fakes/README.md)\n" % (command, what), 64)
+    return UsageError(
+        "%s: error: %s is not simulated (see tests/fakes/README.md)\n" % (command, what), 64
+    )

@@ -7,23 +7,62 @@ from fake_slurm import formats, jobs, words
 from fake_slurm.options import UsageError, not_simulated, parse
 from fake_slurm.sbatch import parse_when
 
-LONGS = """accounts= allclusters allocations allusers array associations= batch-script brief clusters= completion
-constraints= delimiter= duplicates endtime= env-vars federation fields= flags= format= group= gid= help helpformat
-jobs= json local long name= ncpus= nnodes= noconvert nodelist= noheader parsable parsable2 partition= qos= reason=
-starttime= state= timelimit-max= timelimit-min= truncate uid= units= usage user= use-local-uid verbose version
-whole-hetjob=? wckeys= yaml""".split()
-SHORTS = {"A": "accounts", "L": "allclusters", "X": "allocations", "a": "allusers", "b": "brief", "M": "clusters",
-          "c": "completion", "D": "duplicates", "E": "endtime", "F": "flags", "o": "format", "g": "group", "h": "help",
-          "e": "helpformat", "j": "jobs", "l": "long", "N": "nodelist", "n": "noheader", "p": "parsable",
-          "P": "parsable2", "r": "partition", "q": "qos", "S": "starttime", "s": "state", "T": "truncate",
-          "u": "user", "v": "verbose", "V": "version"}
-NOT_SIMULATED = ("json", "yaml", "long", "completion", "batch-script", "env-vars", "help", "usage", "nodelist", "brief",
-                 "helpformat")
+LONGS = """accounts= allclusters allocations allusers array associations= batch-script brief
+clusters= completion constraints= delimiter= duplicates endtime= env-vars federation fields= flags=
+format= group= gid= help helpformat jobs= json local long name= ncpus= nnodes= noconvert nodelist=
+noheader parsable parsable2 partition= qos= reason= starttime= state= timelimit-max= timelimit-min=
+truncate uid= units= usage user= use-local-uid verbose version whole-hetjob=? wckeys=
+yaml""".split()
+SHORTS = {
+    "A": "accounts",
+    "L": "allclusters",
+    "X": "allocations",
+    "a": "allusers",
+    "b": "brief",
+    "M": "clusters",
+    "c": "completion",
+    "D": "duplicates",
+    "E": "endtime",
+    "F": "flags",
+    "o": "format",
+    "g": "group",
+    "h": "help",
+    "e": "helpformat",
+    "j": "jobs",
+    "l": "long",
+    "N": "nodelist",
+    "n": "noheader",
+    "p": "parsable",
+    "P": "parsable2",
+    "r": "partition",
+    "q": "qos",
+    "S": "starttime",
+    "s": "state",
+    "T": "truncate",
+    "u": "user",
+    "v": "verbose",
+    "V": "version",
+}
+NOT_SIMULATED = (
+    "json",
+    "yaml",
+    "long",
+    "completion",
+    "batch-script",
+    "env-vars",
+    "help",
+    "usage",
+    "nodelist",
+    "brief",
+    "helpformat",
+)
 DEFAULT_FORMAT = "jobid,jobname,partition,account,alloccpus,state,exitcode"
 DATABASE_DOWN = (
     "sacct: error: slurm_persist_conn_open_without_init: failed to open persistent connection to "
-    "host:127.0.0.1:26819: Connection refused\nsacct: error: Sending PersistInit msg: Connection refused\n"
-    "sacct: error: Problem talking to the database: Connection refused\n")
+    "host:127.0.0.1:26819: Connection refused\nsacct: error: Sending PersistInit msg: "
+    "Connection refused\n"
+    "sacct: error: Problem talking to the database: Connection refused\n"
+)
 
 
 def main(store, argv):
@@ -68,6 +107,7 @@ def _ids(text):
 
 # -- which rows
 
+
 def _rows(store, options, ids):
     """The rows to print, as records; those of steps carry ``step``."""
     records, steps = _select(store, options, ids)
@@ -78,7 +118,9 @@ def _rows(store, options, ids):
         views = [shown[-1:] for shown in views]
     flat = [view for shown in views for view in shown if _in_window(store, options, ids, view)]
     merged = jobs.merge_arrays(flat)
-    merged = [one for one in merged if "tasks" not in one] + [one for one in merged if "tasks" in one]
+    merged = [one for one in merged if "tasks" not in one] + [
+        one for one in merged if "tasks" in one
+    ]
     states = _states(options.get("state"))
     rows = []
     for view in merged:
@@ -97,9 +139,15 @@ def _select(store, options, ids):
         user = jobs.acting_user()
         names = options["user"].split(",") if "user" in options else None
         everybody = "allusers" in options or user[1] == 0
-        return [record for record in store.all()
-                if (record["user"] in names or str(record["uid"]) in names if names
-                    else everybody or record["uid"] == user[1])], {}
+        return [
+            record
+            for record in store.all()
+            if (
+                record["user"] in names or str(record["uid"]) in names
+                if names
+                else everybody or record["uid"] == user[1]
+            )
+        ], {}
     found = {}
     steps = {}
     for number, tasks, step in ids:
@@ -110,12 +158,17 @@ def _select(store, options, ids):
 
 
 def _in_window(store, options, ids, view):
-    """True for jobs asked for by id, and for those that were started in the window (default: since midnight)."""
+    """True for jobs asked for by id, and for those that were started in the window (default: since
+    midnight)."""
     if ids is not None and "starttime" not in options:
         return True
     now = store.clock.now()
     try:
-        since = parse_when(options["starttime"], now) if "starttime" in options else parse_when("00:00", now)
+        since = (
+            parse_when(options["starttime"], now)
+            if "starttime" in options
+            else parse_when("00:00", now)
+        )
         until = parse_when(options["endtime"], now) if "endtime" in options else now
     except ValueError:
         raise UsageError("sacct: error: Invalid time specification\n") from None
@@ -133,16 +186,22 @@ def _states(text):
 
 
 def _views(store, record):
-    """The runs of a job as the accounting shows them now: records, oldest first; none if it lags that much."""
+    """The runs of a job as the accounting shows them now: records, oldest first; none if it lags
+    that much."""
     if record["erased"]:
         return []
-    views = [dict(record, batch_row=run["batch"], state="ended", started=True, ended_exit=0, **run)
-             for run in record["past"]]
+    views = [
+        dict(record, batch_row=run["batch"], state="ended", started=True, **run)
+        for run in record["past"]
+    ]
     lag_text = store.option(record, "accounting_lag")
     lag = float(lag_text or 0)
     now = time.time()
     if record["state"] == "pending" and record["requeue_real"] is not None:
-        if now >= record["requeue_real"] + float(store.option(record, "accounting_requeue_lag")) or not views:
+        if (
+            now >= record["requeue_real"] + float(store.option(record, "accounting_requeue_lag"))
+            or not views
+        ):
             views.append(dict(record, batch_row=None))
         return views
     if record["state"] == "ended" and lag and now < record["end_real"] + lag:
@@ -151,7 +210,7 @@ def _views(store, record):
     if record["state"] == "running" or (record["state"] == "ended" and record["session"]):
         batch = {"why": "running", "exit": 0, "start": record["start"], "end": None, "rss_kb": 0}
         if record["state"] == "ended":  # decided, and the script not yet gone
-            batch.update(why="cancelled", end=record["end"])
+            batch.update(why="unfinished", end=record["end"])
     views.append(dict(record, batch_row=batch))
     return views
 
@@ -162,13 +221,24 @@ def _lagging(store, record):
     if shows == "absent":
         return []
     if shows == "pending":
-        return [dict(record, state="pending", why="", name="allocation", end=None, time_limit="", memory_mb=None,
-                     batch_row=None)]
+        return [
+            dict(
+                record,
+                state="pending",
+                why="",
+                name="allocation",
+                end=None,
+                time_limit="",
+                memory_mb=None,
+                batch_row=None,
+            )
+        ]
     batch = {"why": "running", "exit": 0, "start": record["start"], "end": None, "rss_kb": 0}
     return [dict(record, state="running", why="", end=None, batch_row=batch)]
 
 
 # -- columns: name -> (heading, width, function of the row and now); the row of a step has "step"
+
 
 def _suffix(row):
     return ".batch" if "step" in row else ""
@@ -177,7 +247,9 @@ def _suffix(row):
 def _state(row, now):
     if "step" not in row:
         return words.accounting_state(row)
-    return "RUNNING" if row["batch_row"]["why"] == "running" else words.batch_state(row["batch_row"])
+    return (
+        "RUNNING" if row["batch_row"]["why"] == "running" else words.batch_state(row["batch_row"])
+    )
 
 
 def _exit(row, now):
@@ -219,8 +291,11 @@ def _limit_raw(row, now):
 
 
 def _memory(row, now):
-    return "16?" if row["memory_mb"] is None else formats.memory(
-        row["memory_mb"] * (1 if row["memory_per"] == "node" else row["cpus"]))
+    return (
+        "16?"
+        if row["memory_mb"] is None
+        else formats.memory(row["memory_mb"] * (1 if row["memory_per"] == "node" else row["cpus"]))
+    )
 
 
 def _reason(row, now):
@@ -252,7 +327,11 @@ FIELDS = {
     "comment": ("Comment", 14, _job(_text("comment"))),
     "systemcomment": ("SystemComment", 14, _job(lambda r, now: "")),
     "admincomment": ("AdminComment", 14, _job(lambda r, now: "")),
-    "submit": ("Submit", 19, lambda r, now: _start(r, now) if "step" in r else formats.when(r["submit"], "Unknown")),
+    "submit": (
+        "Submit",
+        19,
+        lambda r, now: _start(r, now) if "step" in r else formats.when(r["submit"], "Unknown"),
+    ),
     "eligible": ("Eligible", 19, lambda r, now: formats.when(r["submit"], "Unknown")),
     "start": ("Start", 19, _start),
     "end": ("End", 19, _end),
@@ -261,8 +340,13 @@ FIELDS = {
     "timelimit": ("Timelimit", 10, _job(_limit)),
     "timelimitraw": ("TimelimitRaw", 12, _job(_limit_raw)),
     "reqmem": ("ReqMem", 10, _job(_memory)),
-    "maxrss": ("MaxRSS", 10, lambda r, now: "%dK" % r["batch_row"]["rss_kb"]
-               if "step" in r and r["batch_row"]["rss_kb"] else ""),
+    "maxrss": (
+        "MaxRSS",
+        10,
+        lambda r, now: (
+            "%dK" % r["batch_row"]["rss_kb"] if "step" in r and r["batch_row"]["rss_kb"] else ""
+        ),
+    ),
     "nodelist": ("NodeList", 15, lambda r, now: r["node"] or "None assigned"),
     "user": ("User", 9, _job(_text("user"))),
     "uid": ("UID", 6, _job(_text("uid"))),
@@ -271,7 +355,7 @@ FIELDS = {
     "account": ("Account", 10, _text("account")),
     "cluster": ("Cluster", 10, _text("cluster")),
     "qos": ("QOS", 10, _job(_text("qos"))),
-    "alloccpus": ("AllocCPUS", 10, lambda r, now: str(r["cpus"] if r["node"] else 0)),
+    "alloccpus": ("AllocCPUS", 10, _text("cpus")),
     "ncpus": ("NCPUS", 10, _text("cpus")),
     "reqcpus": ("ReqCPUS", 8, _text("cpus")),
     "nnodes": ("NNodes", 8, _text("nodes")),
@@ -280,7 +364,8 @@ FIELDS = {
 
 
 def _columns(text):
-    """[(heading, width, read)] of ``-o``; ``%-32`` after a name sets the width. Raises UsageError."""
+    """[(heading, width, read)] of ``-o``; ``%-32`` after a name sets the width. Raises
+    UsageError."""
     columns = []
     for item in filter(None, text.split(",")):
         name, percent, width = item.partition("%")
@@ -306,9 +391,14 @@ def _print(options, columns, rows, now):
         lines += [delimiter.join(values) + end for values in out]
     else:
         if "noheader" not in options:
-            lines.append("".join(_cell(heading, width) for heading, width, _ in columns))
+            lines.append(
+                "".join(_cell(heading[: abs(width)], width) for heading, width, _ in columns)
+            )
             lines.append("".join("-" * abs(width) + " " for _, width, _ in columns))
-        lines += ["".join(_cell(value, column[1]) for value, column in zip(values, columns)) for values in out]
+        lines += [
+            "".join(_cell(value, column[1]) for value, column in zip(values, columns))
+            for values in out
+        ]
     sys.stdout.write("".join(line + "\n" for line in lines))
     return 0
 
@@ -316,5 +406,5 @@ def _print(options, columns, rows, now):
 def _cell(text, width):
     size = abs(width)
     if len(text) > size:
-        text = text[:size - 1] + "+"
+        text = text[: size - 1] + "+"
     return (text.ljust(size) if width < 0 else text.rjust(size)) + " "

@@ -12,27 +12,76 @@ from fake_slurm.jobs import acting_user
 from fake_slurm.options import UsageError, not_simulated, parse
 
 # Every option of the real one; those that READ does not name are accepted and change nothing.
-LONGS = """account= acctg-freq= array= batch= bb= bbf= begin= bell chdir= clusters= cluster-constraint= comment=
-constraint= container= contiguous core-spec= cores-per-socket= cpu-freq= cpus-per-gpu= cpus-per-task= deadline=
-delay-boot= dependency= distribution= error= exclude= exclusive=? export= export-file= extra-node-info= get-user-env=?
-gid= gpu-bind= gpu-freq= gpus= gpus-per-node= gpus-per-socket= gpus-per-task= gres= gres-flags= help hint= hold
-ignore-pbs input= job-name= kill-on-invalid-dep= licenses= mail-type= mail-user= mcs-label= mem= mem-bind= mem-per-cpu=
-mem-per-gpu= mincpus= network= nice=? no-kill=? no-requeue nodefile= nodelist= nodes= ntasks= ntasks-per-core=
-ntasks-per-gpu= ntasks-per-node= ntasks-per-socket= open-mode= output= overcommit oversubscribe parsable partition=
-power= prefer= priority= profile= propagate=? qos= quiet reboot requeue reservation= signal= sockets-per-node=
-spread-job switches= test-only thread-spec= threads-per-core= time= time-min= tmp= uid= usage use-min-nodes verbose
-version wait wait-all-nodes= wckey= wrap=""".split()
-SHORTS = {"A": "account", "a": "array", "b": "begin", "B": "extra-node-info", "C": "constraint", "c": "cpus-per-task",
-          "d": "dependency", "D": "chdir", "e": "error", "F": "nodefile", "G": "gpus", "H": "hold", "h": "help",
-          "i": "input", "J": "job-name", "k": "no-kill", "L": "licenses", "M": "clusters", "m": "distribution",
-          "N": "nodes", "n": "ntasks", "O": "overcommit", "o": "output", "p": "partition", "Q": "quiet",
-          "q": "qos", "S": "core-spec", "s": "oversubscribe", "t": "time", "u": "usage", "v": "verbose",
-          "V": "version", "w": "nodelist", "W": "wait", "x": "exclude"}
-READ = ("account array begin chdir clusters comment cpus-per-task dependency error export hold input job-name "
-        "kill-on-invalid-dep mem mem-per-cpu no-requeue nodes ntasks open-mode output parsable partition qos quiet "
-        "requeue time wrap").split()
-NOT_SIMULATED = ("test-only", "wait", "help", "usage", "get-user-env", "uid", "gid", "reservation", "deadline",
-                 "licenses", "export-file", "container")
+LONGS = """account= acctg-freq= array= batch= bb= bbf= begin= bell chdir= clusters=
+cluster-constraint= comment= constraint= container= contiguous core-spec= cores-per-socket=
+cpu-freq= cpus-per-gpu= cpus-per-task= deadline= delay-boot= dependency= distribution= error=
+exclude= exclusive=? export= export-file= extra-node-info= get-user-env=? gid= gpu-bind= gpu-freq=
+gpus= gpus-per-node= gpus-per-socket= gpus-per-task= gres= gres-flags= help hint= hold ignore-pbs
+input= job-name= kill-on-invalid-dep= licenses= mail-type= mail-user= mcs-label= mem= mem-bind=
+mem-per-cpu= mem-per-gpu= mincpus= network= nice=? no-kill=? no-requeue nodefile= nodelist= nodes=
+ntasks= ntasks-per-core= ntasks-per-gpu= ntasks-per-node= ntasks-per-socket= open-mode= output=
+overcommit oversubscribe parsable partition= power= prefer= priority= profile= propagate=? qos=
+quiet reboot requeue reservation= signal= sockets-per-node= spread-job switches= test-only
+thread-spec= threads-per-core= time= time-min= tmp= uid= usage use-min-nodes verbose version wait
+wait-all-nodes= wckey= wrap=""".split()
+SHORTS = {
+    "A": "account",
+    "a": "array",
+    "b": "begin",
+    "B": "extra-node-info",
+    "C": "constraint",
+    "c": "cpus-per-task",
+    "d": "dependency",
+    "D": "chdir",
+    "e": "error",
+    "F": "nodefile",
+    "G": "gpus",
+    "H": "hold",
+    "h": "help",
+    "i": "input",
+    "J": "job-name",
+    "k": "no-kill",
+    "L": "licenses",
+    "M": "clusters",
+    "m": "distribution",
+    "N": "nodes",
+    "n": "ntasks",
+    "O": "overcommit",
+    "o": "output",
+    "p": "partition",
+    "Q": "quiet",
+    "q": "qos",
+    "S": "core-spec",
+    "s": "oversubscribe",
+    "t": "time",
+    "u": "usage",
+    "v": "verbose",
+    "V": "version",
+    "w": "nodelist",
+    "W": "wait",
+    "x": "exclude",
+}
+READ = (
+    "account array begin chdir clusters comment cpus-per-task dependency error export hold "
+    "input job-name "
+    "kill-on-invalid-dep mem mem-per-cpu no-requeue nodes ntasks open-mode output parsable "
+    "partition qos quiet "
+    "requeue time wrap"
+).split()
+NOT_SIMULATED = (
+    "test-only",
+    "wait",
+    "help",
+    "usage",
+    "get-user-env",
+    "uid",
+    "gid",
+    "reservation",
+    "deadline",
+    "licenses",
+    "export-file",
+    "container",
+)
 
 POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
 FAILED = "sbatch: error: Batch job submission failed: "
@@ -96,7 +145,8 @@ def _read_script(asked, rest):
         raise UsageError(
             "sbatch: error: This does not look like a batch script.  The first\n"
             "sbatch: error: line must start with #! followed by the path to an interpreter.\n"
-            "sbatch: error: For instance: #!/bin/sh\n")
+            "sbatch: error: For instance: #!/bin/sh\n"
+        )
     return script, path
 
 
@@ -116,10 +166,10 @@ def _number(options, name, default):
     text = options.get(name)
     if text is None:
         return default
-    try:
-        return int(text.split("-")[0])
-    except ValueError:
-        raise UsageError("sbatch: error: Invalid numeric value \"%s\" for --%s.\n" % (text, name), 255) from None
+    first = text.split("-")[0]
+    if not first.isdigit() or int(first) == 0:
+        raise UsageError('sbatch: error: Invalid numeric value "%s" for --%s.\n' % (text, name))
+    return int(first)
 
 
 def _fields(store, options, command):
@@ -128,7 +178,11 @@ def _fields(store, options, command):
     if "clusters" in options:
         cli.require_cluster(store, "sbatch", options["clusters"])
     try:
-        limit = formats.parse_time_limit(options["time"]) if "time" in options else settings["default_time_limit"]
+        limit = (
+            formats.parse_time_limit(options["time"])
+            if "time" in options
+            else settings["default_time_limit"]
+        )
     except ValueError:
         raise UsageError("sbatch: error: Invalid --time specification\n", 255) from None
     memory_mb, memory_per = settings["default_memory_mb"], "default"
@@ -137,7 +191,9 @@ def _fields(store, options, command):
             try:
                 memory_mb, memory_per = formats.parse_memory(options[name]), per
             except ValueError:
-                raise UsageError("sbatch: error: Invalid --%s specification\n" % name, 255) from None
+                raise UsageError(
+                    "sbatch: error: Invalid --%s specification\n" % name, 255
+                ) from None
     ntasks = _number(options, "ntasks", 1)
     per_task = _number(options, "cpus-per-task", 1)
     comment = options.get("comment", "")
@@ -148,19 +204,33 @@ def _fields(store, options, command):
     workdir = os.path.join(os.getcwd(), options["chdir"]) if "chdir" in options else os.getcwd()
     user, uid, group, gid = acting_user()
     return dict(
-        name=options.get("job-name") or (os.path.basename(command) if command else
-                                         "wrap" if "wrap" in options else "sbatch"),
-        comment=comment, options=played, command=command, dialect="fake_slurm",
-        user=user, uid=uid, group=group, gid=gid, workdir=workdir,
+        name=options.get("job-name")
+        or (os.path.basename(command) if command else "wrap" if "wrap" in options else "sbatch"),
+        comment=comment,
+        options=played,
+        command=command,
+        dialect="fake_slurm",
+        user=user,
+        uid=uid,
+        group=group,
+        gid=gid,
+        workdir=workdir,
         account=options.get("account", user if settings["accounting"] != "off" else None),
         partition=options.get("partition", settings["partitions"][0]),
         qos=options.get("qos", "normal" if settings["accounting"] != "off" else None),
-        cluster=settings["cluster"], stdin=options.get("input", "/dev/null"),
+        cluster=settings["cluster"],
+        stdin=options.get("input", "/dev/null"),
         append=options.get("open-mode", "").startswith("a"),
-        cpus=ntasks * per_task, cpus_per_task=per_task, ntasks=ntasks, nodes=_number(options, "nodes", 1),
-        memory_mb=memory_mb, memory_per=memory_per, time_limit=limit,
+        cpus=ntasks * per_task,
+        cpus_per_task=per_task,
+        ntasks=ntasks,
+        nodes=_number(options, "nodes", 1),
+        memory_mb=memory_mb,
+        memory_per=memory_per,
+        time_limit=limit,
         requeue="no-requeue" not in options and ("requeue" in options or bool(settings["requeue"])),
-        dependency=options.get("dependency", ""), why="held_user" if "hold" in options else "",
+        dependency=options.get("dependency", ""),
+        why="held_user" if "hold" in options else "",
         begin=_begin(store, options),
     )
 
@@ -172,11 +242,16 @@ def _begin(store, options):
     try:
         return parse_when(text, store.clock.now())
     except ValueError:
-        raise UsageError("sbatch: error: Invalid --begin specification\n", 255) from None
+        raise UsageError(
+            "Invalid time specification (pos=0): %s\nsbatch: error: Invalid --begin specification\n"
+            % text,
+            255,
+        ) from None
 
 
 def parse_when(text, now):
-    """Seconds for ``now``, ``now+30``, ``now+2minutes``, ``now-1hour``, ``2026-11-29[T10:00[:00]]``, ``10:00``.
+    """Seconds for ``now``, ``now+30``, ``now+2minutes``, ``now-1hour``,
+    ``2026-11-29[T10:00[:00]]``, ``10:00``.
 
     Raises ValueError on any other form.
     """
@@ -199,7 +274,9 @@ def parse_when(text, now):
         except ValueError:
             continue
     today = time.strftime("%Y-%m-%dT", time.localtime(now))
-    return time.mktime(time.strptime(today + (text if text.count(":") == 2 else text + ":00"), "%Y-%m-%dT%H:%M:%S"))
+    return time.mktime(
+        time.strptime(today + (text if text.count(":") == 2 else text + ":00"), "%Y-%m-%dT%H:%M:%S")
+    )
 
 
 def _refusals(store, options, fields):
@@ -209,21 +286,31 @@ def _refusals(store, options, fields):
     if reject:
         raise UsageError(REJECTIONS.get(reject, "%s\n" % reject))
     if fields["partition"] not in settings["partitions"]:
-        raise UsageError("sbatch: error: invalid partition specified: %s\n%s"
-                         % (fields["partition"], REJECTIONS["bad_partition"]))
-    if "account" in options and settings["accounts"] is not None and options["account"] not in settings["accounts"]:
+        raise UsageError(
+            "sbatch: error: invalid partition specified: %s\n%s"
+            % (fields["partition"], REJECTIONS["bad_partition"])
+        )
+    if (
+        "account" in options
+        and settings["accounts"] is not None
+        and options["account"] not in settings["accounts"]
+    ):
         raise UsageError(REJECTIONS["bad_account"])
     if "qos" in options and settings["qos"] is not None and options["qos"] not in settings["qos"]:
         raise UsageError(REJECTIONS["bad_qos"])
     memory = fields["memory_mb"] * (1 if fields["memory_per"] == "node" else fields["cpus"])
     if fields["memory_per"] != "default" and memory > settings["node_memory_mb"]:
-        raise UsageError("sbatch: error: Memory specification can not be satisfied\n"
-                         + FAILED + "Requested node configuration is not available\n")
+        raise UsageError(
+            "sbatch: error: Memory specification can not be satisfied\n"
+            + FAILED
+            + "Requested node configuration is not available\n"
+        )
     return {}
 
 
 def _store_jobs(store, options, fields, script, arguments):
-    """Write the job, or the elements of the array; start their runners. Returns the id to report."""
+    """Write the job, or the elements of the array; start their runners. Returns the id to
+    report."""
     tasks, throttle = [None], None
     if "array" in options:
         try:
@@ -237,10 +324,15 @@ def _store_jobs(store, options, fields, script, arguments):
         for position, task in enumerate(tasks):
             # as in the real one, the array's own id becomes that of the element which starts last
             number = first if task is None else first + (position + 1) % len(tasks)
-            record = transitions.new_record(number, store.clock.now(), arguments=arguments, **fields)
-            record["priority"] = 4294901760 - first
+            record = transitions.new_record(
+                number, store.clock.now(), arguments=arguments, **fields
+            )
+            record["usual_priority"] = 4294901760 - first
+            record["priority"] = 0 if record["why"] else record["usual_priority"]
             if task is not None:
-                record.update(array_id=first, task_id=task, throttle=throttle, array_size=len(tasks))
+                record.update(
+                    array_id=first, task_id=task, throttle=throttle, array_size=len(tasks)
+                )
             _set_paths(store, record, options)
             _spool(store, number, script, environment)
             store.write(record)
@@ -255,17 +347,25 @@ def _set_paths(store, record, options):
     default = "slurm-%A_%a.out" if record["array_id"] is not None else "slurm-%j.out"
     node = store.settings["node"]
     record["stdout"] = formats.expand_pattern(options.get("output", default), record, node)
-    record["stderr"] = formats.expand_pattern(options["error"], record, node) if "error" in options \
+    record["stderr"] = (
+        formats.expand_pattern(options["error"], record, node)
+        if "error" in options
         else record["stdout"]
+    )
     record["stdin"] = formats.expand_pattern(record["stdin"], record, node)
 
 
 def _environment(export):
-    """The job's environment for an ``--export`` value: ALL, NONE, NIL, or names and NAME=VALUE, maybe after ALL."""
+    """The job's environment for an ``--export`` value: ALL, NONE, NIL, or names and NAME=VALUE,
+    maybe after ALL."""
     words = [word for word in export.split(",") if word]
     everything = not words or "ALL" in words
-    values = {name: value for name, value in os.environ.items()
-              if everything or (words[0] == "NONE" and name in ("HOME", "PATH", "SHELL", "USER", "LOGNAME"))}
+    values = {
+        name: value
+        for name, value in os.environ.items()
+        if everything
+        or (words[0] == "NONE" and name in ("HOME", "PATH", "SHELL", "USER", "LOGNAME"))
+    }
     for word in words:
         name, equals, value = word.partition("=")
         if equals:

@@ -7,11 +7,27 @@ from fake_drm import process, transitions
 from fake_slurm import cli, dialect, jobs
 from fake_slurm.options import UsageError, not_simulated, parse
 
-LONGS = """account= batch clusters= ctld full help hurry interactive jobname= name= me nodelist= partition= qos= quiet
-reservation= sibling= signal= state= usage user= verbose version wckey=""".split()
-SHORTS = {"A": "account", "b": "batch", "M": "clusters", "f": "full", "H": "hurry", "i": "interactive", "n": "name",
-          "p": "partition", "Q": "quiet", "q": "qos", "s": "signal", "t": "state", "u": "user", "v": "verbose",
-          "V": "version", "w": "nodelist"}
+LONGS = """account= batch clusters= ctld full help hurry interactive jobname= name= me nodelist=
+partition= qos= quiet reservation= sibling= signal= state= usage user= verbose version
+wckey=""".split()
+SHORTS = {
+    "A": "account",
+    "b": "batch",
+    "M": "clusters",
+    "f": "full",
+    "H": "hurry",
+    "i": "interactive",
+    "n": "name",
+    "p": "partition",
+    "Q": "quiet",
+    "q": "qos",
+    "s": "signal",
+    "t": "state",
+    "u": "user",
+    "v": "verbose",
+    "V": "version",
+    "w": "nodelist",
+}
 NOT_SIMULATED = ("interactive", "help", "usage", "nodelist", "reservation", "sibling", "wckey")
 
 
@@ -23,7 +39,11 @@ def main(store, argv):
         if name in options:
             raise not_simulated("scancel", "--" + name)
     number = _signal_number(options)
-    filters = [name for name in ("user", "me", "name", "partition", "account", "state", "qos") if name in options]
+    filters = [
+        name
+        for name in ("user", "me", "name", "partition", "account", "state", "qos")
+        if name in options
+    ]
     if not ids and not filters:
         raise UsageError("scancel: error: No job identification provided\n")
     if "clusters" in options:
@@ -31,8 +51,13 @@ def main(store, argv):
     targets = [_target(text) for word in ids for text in word.split(",")]
     code = 0
     if not targets:
+        _require_user(store, options)
         cli.require_controller(store, "slurm_load_jobs error")
-        targets = [(record["id"], None, str(record["id"])) for record in store.all() if _matches(record, options)]
+        targets = [
+            (record["id"], None, str(record["id"]))
+            for record in store.all()
+            if _matches(record, options)
+        ]
     for job_id, tasks, text in targets:
         cli.require_controller(store, "scancel: error: Kill job error on job id %s" % text, 8)
         code = max(code, _cancel(store, job_id, tasks, text, number, options))
@@ -49,7 +74,11 @@ def _signal_number(options):
     number = int(word) if word.isdigit() else known.get(word)
     if number is None:
         raise UsageError("Unknown job signal: %s\n" % name)
-    return None if number == signal.SIGKILL and "batch" not in options and "full" not in options else number
+    return (
+        None
+        if number == signal.SIGKILL and "batch" not in options and "full" not in options
+        else number
+    )
 
 
 def _target(text):
@@ -59,6 +88,12 @@ def _target(text):
         raise UsageError("scancel: error: Invalid job id %s\n" % text) from None
 
 
+def _require_user(store, options):
+    name = options.get("user")
+    if name and not jobs.user_exists(store, name):
+        raise UsageError("scancel: error: Invalid user name: %s\n" % name)
+
+
 def _matches(record, options):
     """The filters of a scancel without ids."""
     user = jobs.acting_user()
@@ -66,22 +101,29 @@ def _matches(record, options):
         return False
     if "me" in options and record["uid"] != user[1]:
         return False
-    return all(record[name] in options[name].split(",")
-               for name in ("user", "name", "partition", "account", "qos") if name in options)
+    return all(
+        record[name] in options[name].split(",")
+        for name in ("user", "name", "partition", "account", "qos")
+        if name in options
+    )
 
 
 def _cancel(store, job_id, tasks, text, number, options):
     user = jobs.acting_user()
     woken = []
     with store.lock():
-        found = [record for record in jobs.find(store, job_id, tasks)
-                 if jobs.visible(store, record, user) and record["state"] != "ended"]
+        found = [
+            record
+            for record in jobs.find(store, job_id, tasks)
+            if jobs.visible(store, record, user) and record["state"] != "ended"
+        ]
         now = store.clock.now()
         for record in found:
             if user[1] not in (0, record["uid"]):
-                if "quiet" not in options:
-                    sys.stderr.write("scancel: error: Kill job error on job id %s: Access/permission denied\n" % text)
-                return 1
+                sys.stderr.write(
+                    "scancel: error: Kill job error on job id %s: Access/permission denied\n" % text
+                )
+                return 210  # the error number 2002, as far as an exit code holds it
             if number is None:
                 transitions.cancel(record, user[1], now, float(store.option(record, "completing")))
                 # an element taken out of a waiting array leaves no trace

@@ -7,10 +7,20 @@ from fake_slurm import cli, formats, jobs, words
 from fake_slurm.options import UsageError, not_simulated, parse
 from fake_slurm.sbatch import parse_when
 
-LONGS = """all clusters= cluster= details federation future help hide local oneliner quiet sibling uid= usage verbose
-version""".split()
-SHORTS = {"a": "all", "M": "clusters", "d": "details", "F": "future", "h": "help", "o": "oneliner", "Q": "quiet",
-          "u": "uid", "v": "verbose", "V": "version"}
+LONGS = """all clusters= cluster= details federation future help hide local oneliner quiet sibling
+uid= usage verbose version""".split()
+SHORTS = {
+    "a": "all",
+    "M": "clusters",
+    "d": "details",
+    "F": "future",
+    "h": "help",
+    "o": "oneliner",
+    "Q": "quiet",
+    "u": "uid",
+    "v": "verbose",
+    "V": "version",
+}
 NO_JOB = "slurm_load_jobs error: Invalid job id specified\n"
 SUPPORTED = "show job, hold, release, requeue, requeuehold, update jobid=, ping"
 
@@ -36,7 +46,17 @@ def main(store, argv):
         return _each(store, keyword, others[1:])
     if keyword == "update":
         return _update(store, others[1:])
-    if keyword in ("suspend", "resume", "top", "write", "reconfigure", "create", "delete", "listpids", "wait_job"):
+    if keyword in (
+        "suspend",
+        "resume",
+        "top",
+        "write",
+        "reconfigure",
+        "create",
+        "delete",
+        "listpids",
+        "wait_job",
+    ):
         raise not_simulated("scontrol", "'%s' (only: %s)" % (keyword, SUPPORTED))
     raise UsageError("invalid keyword: %s\n" % others[0])
 
@@ -47,7 +67,10 @@ def _ping(store):
         cli.require_controller(store, "")
     except UsageError:
         stars = "*" * 41
-        print("Slurmctld(primary) at %s is DOWN\n%s\n** RESTORE SLURMCTLD DAEMON TO SERVICE **\n%s" % (host, stars, stars))
+        print(
+            "Slurmctld(primary) at %s is DOWN\n%s\n** RESTORE SLURMCTLD DAEMON TO SERVICE **\n%s"
+            % (host, stars, stars)
+        )
         return 1
     print("Slurmctld(primary) at %s is UP" % host)
     return 0
@@ -59,7 +82,16 @@ def _show(store, arguments, one_line):
     entity, equals, value = arguments[0].partition("=")
     values = ([value] if equals else []) + arguments[1:]
     if entity.lower() not in ("job", "jobs", "jobid"):
-        if entity.lower() in ("node", "nodes", "partition", "config", "hostnames", "step", "assoc", "reservation"):
+        if entity.lower() in (
+            "node",
+            "nodes",
+            "partition",
+            "config",
+            "hostnames",
+            "step",
+            "assoc",
+            "reservation",
+        ):
             raise not_simulated("scontrol", "'show %s' (only: %s)" % (entity, SUPPORTED))
         raise UsageError("invalid entity:%s for keyword:show \n" % entity)
     if len(values) > 1:
@@ -67,7 +99,9 @@ def _show(store, arguments, one_line):
     user = jobs.acting_user()
     if not values:
         cli.require_controller(store, "slurm_load_jobs error")
-        records = jobs.merge_arrays([record for record in store.all() if jobs.visible(store, record, user)])
+        records = jobs.merge_arrays(
+            [record for record in store.all() if jobs.visible(store, record, user)]
+        )
         if not records:
             print("No jobs in the system")
     else:
@@ -83,7 +117,9 @@ def _find_shown(store, text, user):
     except ValueError:
         raise UsageError("scontrol_print_job error: Invalid job id specified\n") from None
     cli.require_controller(store, "slurm_load_jobs error")
-    found = [record for record in jobs.find(store, number, tasks) if jobs.visible(store, record, user)]
+    found = [
+        record for record in jobs.find(store, number, tasks) if jobs.visible(store, record, user)
+    ]
     if not found:
         if tasks and any(jobs.visible(store, one, user) for one in jobs.find(store, number, None)):
             sys.stdout.write("Job %s not found\n" % text)
@@ -91,7 +127,11 @@ def _find_shown(store, text, user):
         raise UsageError(NO_JOB)
     found = jobs.merge_arrays(found)
     if tasks is not None and len(tasks) == 1 and "tasks" in found[0]:
-        return [dict(found[0], tasks=tasks, one_task=True)]
+        paths = {
+            name: found[0][name].replace("_4294967294.", "_%d." % tasks[0])
+            for name in ("stdout", "stderr")
+        }
+        return [dict(found[0], tasks=tasks, one_task=True, **paths)]
     metas = [record for record in found if "tasks" in record]
     return metas + [record for record in reversed(found) if "tasks" not in record]
 
@@ -99,8 +139,9 @@ def _find_shown(store, text, user):
 def _dependency(record):
     if not record["dependency"]:
         return "(null)"
-    mark = {"dependency_never": "failed"}.get(record["why"] if record["state"] == "pending" else record["waited_for"],
-                                              "unfulfilled")
+    mark = {"dependency_never": "failed"}.get(
+        record["why"] if record["state"] == "pending" else record["waited_for"], "unfulfilled"
+    )
     kind, _, ids = record["dependency"].partition(":")
     return ",".join("%s:%s(%s)" % (kind, one, mark) for one in ids.split(":"))
 
@@ -121,21 +162,36 @@ def _times(record):
     if record["state"] == "pending":
         begin = formats.when(record["begin"], "Unknown")
         waits = record["why"] in ("held_user", "dependency", "dependency_never", "held_admin")
-        eligible = "Unknown" if waits and record["begin"] is None else formats.when(
-            record["begin"] if record["begin"] is not None else record["submit"], "Unknown")
+        eligible = (
+            "Unknown"
+            if waits and record["begin"] is None
+            else formats.when(
+                record["begin"] if record["begin"] is not None else record["submit"], "Unknown"
+            )
+        )
         if "tasks" in record:
             eligible = "Unknown"
         accrue = formats.when(record["submit"], "") if "tasks" in record and not waits else eligible
-        end = "Unknown" if record["begin"] is None or record["time_limit"] is None else formats.when(
-            record["begin"] + record["time_limit"], "")
+        end = (
+            "Unknown"
+            if record["begin"] is None or record["time_limit"] is None
+            else formats.when(record["begin"] + record["time_limit"], "")
+        )
         return eligible, accrue, begin, end
-    eligible = formats.when(record["begin"] if record["begin"] is not None else record["submit"], "Unknown")
+    eligible = formats.when(
+        record["begin"] if record["begin"] is not None else record["submit"], "Unknown"
+    )
     if not record["started"] and record["state"] == "ended" and record["waited_for"]:
         eligible = "Unknown"
     end = record["end"]
     if record["state"] == "running":
         end = transitions.end_by(record)
-    return eligible, eligible, formats.when(record["start"], "Unknown"), formats.when(end, "Unknown")
+    return (
+        eligible,
+        eligible,
+        formats.when(record["start"], "Unknown"),
+        formats.when(end, "Unknown"),
+    )
 
 
 def lines(record, now):
@@ -144,30 +200,59 @@ def lines(record, now):
     if transitions.is_completing(record) and record["session"]:
         status = 0
     eligible, accrue, start, end = _times(record)
-    held = record["why"] in ("held_user", "held_admin", "requeued_held", "launch_failed_held")
     never = record["state"] == "ended" and not record["started"]
     per_node = record["memory_per"] == "node"
     memory = record["memory_mb"] * (1 if per_node else record["cpus"])
-    times = [("SuspendTime", "None"), ("SecsPreSuspend", "0"),
-             ("LastSchedEval", formats.when(record["start"] or record["submit"], "")), ("Scheduler", "Main")]
+    times = [
+        ("SuspendTime", "None"),
+        ("SecsPreSuspend", "0"),
+        ("LastSchedEval", formats.when(record["start"] or record["submit"], "")),
+        ("Scheduler", "Main"),
+    ]
     if record["why"] == "preempted":
         times[:0] = [("PreemptEligibleTime", start), ("PreemptTime", end)]
     result = [
         _head(record),
-        [("UserId", "%s(%d)" % (record["user"], record["uid"])),
-         ("GroupId", "%s(%d)" % (record["group"], record["gid"])), ("MCS_label", "N/A")],
-        [("Priority", "0" if held else str(record["priority"])), ("Nice", "0"),
-         ("Account", record["account"] or "(null)"), ("QOS", record["qos"] or "(null)")],
-        [("JobState", words.job_state(record)), ("Reason", words.reason(record)), ("Dependency", _dependency(record))],
-        [("Requeue", "1" if record["requeue"] else "0"), ("Restarts", str(record["restarts"])), ("BatchFlag", "1"),
-         ("Reboot", "0"), ("ExitCode", words.exit_code(status))],
-        [("RunTime", formats.long_duration(formats.elapsed(record, now))),
-         ("TimeLimit", formats.long_duration(record["time_limit"])), ("TimeMin", "N/A")],
+        [
+            ("UserId", "%s(%d)" % (record["user"], record["uid"])),
+            ("GroupId", "%s(%d)" % (record["group"], record["gid"])),
+            ("MCS_label", "N/A"),
+        ],
+        [
+            ("Priority", str(record["priority"])),
+            ("Nice", "0"),
+            ("Account", record["account"] or "(null)"),
+            ("QOS", record["qos"] or "(null)"),
+        ],
+        [
+            ("JobState", words.job_state(record)),
+            ("Reason", words.reason(record)),
+            ("Dependency", _dependency(record)),
+        ],
+        [
+            ("Requeue", "1" if record["requeue"] else "0"),
+            ("Restarts", str(record["restarts"])),
+            ("BatchFlag", "1"),
+            ("Reboot", "0"),
+            ("ExitCode", words.exit_code(status)),
+        ],
+        [
+            ("RunTime", formats.long_duration(formats.elapsed(record, now))),
+            ("TimeLimit", formats.long_duration(record["time_limit"])),
+            ("TimeMin", "N/A"),
+        ],
         [("SubmitTime", formats.when(record["submit"], "")), ("EligibleTime", eligible)],
         [("AccrueTime", accrue)],
-        [("StartTime", start), ("EndTime", end), ("Deadline", formats.when(record["deadline"], "N/A"))],
+        [
+            ("StartTime", start),
+            ("EndTime", end),
+            ("Deadline", formats.when(record["deadline"], "N/A")),
+        ],
         times,
-        [("Partition", record["partition"]), ("AllocNode:Sid", "localhost:%d" % (record["id"] + 4000))],
+        [
+            ("Partition", record["partition"]),
+            ("AllocNode:Sid", "localhost:%d" % (record["id"] + 4000)),
+        ],
         [("ReqNodeList", "(null)"), ("ExcNodeList", "(null)")],
         [("NodeList", record["node"])],
     ]
@@ -175,24 +260,50 @@ def lines(record, now):
         result.append([("BatchHost", record["node"])])
     comment = [[("Comment", record["comment"] + " ")]] if record["comment"] else []
     cpus = str(record["cpus"])
-    return result + [
-        [("NumNodes", str(record["nodes"])), ("NumCPUs", cpus), ("NumTasks", "N/A" if never else str(record["ntasks"])),
-         ("CPUs/Task", str(record["cpus_per_task"])), ("ReqB:S:C:T", "0:0:*:*")],
-        [("TRES", "cpu=%s,mem=%s,node=%d,billing=%s" % (cpus, formats.memory(memory), record["nodes"], cpus))],
-        [("Socks/Node", "*"), ("NtasksPerN:B:S:C", "0:0:*:*"), ("CoreSpec", "*")],
-        [("MinCPUsNode", str(record["cpus_per_task"])),
-         ("MinMemoryNode" if per_node else "MinMemoryCPU", formats.memory(record["memory_mb"])),
-         ("MinTmpDiskNode", "0")],
-        [("Features", "(null)"), ("DelayBoot", "00:00:00")],
-        [("OverSubscribe", "OK"), ("Contiguous", "0"), ("Licenses", "(null)"), ("Network", "(null)")],
-        [("Command", record["command"] or "(null)")],
-        [("WorkDir", record["workdir"])],
-    ] + comment + [
-        [("StdErr", record["stderr"])],
-        [("StdIn", record["stdin"])],
-        [("StdOut", record["stdout"])],
-        [("Power", "")],
-    ]
+    return (
+        result
+        + [
+            [
+                ("NumNodes", str(record["nodes"])),
+                ("NumCPUs", cpus),
+                ("NumTasks", "N/A" if never else str(record["ntasks"])),
+                ("CPUs/Task", str(record["cpus_per_task"])),
+                ("ReqB:S:C:T", "0:0:*:*"),
+            ],
+            [
+                (
+                    "TRES",
+                    "cpu=%s,mem=%s,node=%d,billing=%s"
+                    % (cpus, formats.memory(memory), record["nodes"], cpus),
+                )
+            ],
+            [("Socks/Node", "*"), ("NtasksPerN:B:S:C", "0:0:*:*"), ("CoreSpec", "*")],
+            [
+                ("MinCPUsNode", str(record["cpus_per_task"])),
+                (
+                    "MinMemoryNode" if per_node else "MinMemoryCPU",
+                    formats.memory(record["memory_mb"]),
+                ),
+                ("MinTmpDiskNode", "0"),
+            ],
+            [("Features", "(null)"), ("DelayBoot", "00:00:00")],
+            [
+                ("OverSubscribe", "OK"),
+                ("Contiguous", "0"),
+                ("Licenses", "(null)"),
+                ("Network", "(null)"),
+            ],
+            [("Command", " ".join([record["command"] or "(null)"] + record["arguments"]))],
+            [("WorkDir", record["workdir"])],
+        ]
+        + comment
+        + [
+            [("StdErr", record["stderr"])],
+            [("StdIn", record["stdin"])],
+            [("StdOut", record["stdout"])],
+            [("Power", "")],
+        ]
+    )
 
 
 def render(record, now, one_line):
@@ -205,6 +316,7 @@ def render(record, now, one_line):
 
 # -- commands that change jobs
 
+
 def _each(store, keyword, arguments):
     if not arguments:
         raise UsageError("too few arguments for keyword:%s\n" % keyword)
@@ -212,7 +324,9 @@ def _each(store, keyword, arguments):
     errors = ""
     for text in ",".join(arguments).split(","):
         number, tasks = _target(text)
-        problem = _apply(store, number, tasks, lambda record, now: _change(store, keyword, record, now))
+        problem = _apply(
+            store, number, tasks, lambda record, now: _change(store, keyword, record, now)
+        )
         if problem:
             errors += "%s for job %s\n" % (problem, text)
             if keyword in ("hold", "uhold", "release"):
@@ -235,7 +349,11 @@ def _apply(store, number, tasks, change):
     woken = []
     problem = None
     with store.lock():
-        found = [record for record in jobs.find(store, number, tasks) if jobs.visible(store, record, user)]
+        found = [
+            record
+            for record in jobs.find(store, number, tasks)
+            if jobs.visible(store, record, user)
+        ]
         if not found:
             return "Invalid job id specified"
         now = store.clock.now()
@@ -258,32 +376,33 @@ def wake_or_spawn(store, record):
     """Let the job's runner look again; start one where a waiting job has none."""
     if process.alive(record["runner"]):
         process.wake(record["runner"])
-    elif record["state"] == "pending" and record["why"] not in transitions.NEVER_STARTS \
-            and not record["options"].get("no_process"):
+    elif (
+        record["state"] == "pending"
+        and record["why"] not in transitions.NEVER_STARTS
+        and not record["options"].get("no_process")
+    ):
         runner.spawn(store, record["id"])
 
 
 def _change(store, keyword, record, now):
     """Apply one keyword; returns Slurm's objection or None."""
     if keyword in ("requeue", "requeuehold"):
-        if record["state"] == "pending" and keyword == "requeue":
+        if record["state"] == "pending":
             return "Job is pending execution"
-        if record["state"] != "running" and record["state"] != "ended":
-            transitions.hold(record, "requeued_held")
-            return None
         if not record["requeue"]:
             return "Requested operation is presently disabled"
         why = "begin_time" if keyword == "requeue" else "requeued_held"
-        transitions.requeue(record, "requeued", now, float(store.option(record, "requeue_delay")), why)
+        transitions.requeue(
+            record, "requeued", now, float(store.option(record, "requeue_delay")), why
+        )
         return None
     if record["state"] == "ended":
         return "Job has already finished"
-    if record["state"] == "pending":
-        if keyword == "release":
-            transitions.release(record)
-        else:
-            transitions.hold(record, "held_admin" if jobs.acting_user()[1] == 0 and keyword == "hold"
-                             and record["uid"] != 0 else "held_user")
+    if keyword == "release":
+        transitions.release(record)
+    else:
+        admin = keyword == "hold" and jobs.acting_user()[1] == 0
+        transitions.hold(record, "held_admin" if admin else "held_user")
     return None
 
 
@@ -291,12 +410,16 @@ def _update(store, arguments):
     pairs = [(key.lower(), value) for key, _, value in (word.partition("=") for word in arguments)]
     values = dict(pairs)
     if "jobid" not in values and "job" not in values:
-        raise UsageError('No valid entity in update command\nInput line must include "NodeName", "PartitionName", '
-                         '"Reservation", "JobId", or "SlurmctldDebug"\n')
+        raise UsageError(
+            'No valid entity in update command\nInput line must include "NodeName", '
+            '"PartitionName", '
+            '"Reservation", "JobId", or "SlurmctldDebug"\n'
+        )
     text = values.pop("jobid", None) or values.pop("job")
     unknown = set(values) - {"endtime", "timelimit", "comment", "jobname", "name", "requeue"}
     if unknown:
         raise not_simulated("scontrol", "'update %s='" % sorted(unknown)[0])
+    _check_times(store, values)
     cli.require_controller(store, "slurm_update error")
     number, tasks = _target(text)
     problem = _apply(store, number, tasks, lambda record, now: _set(record, values, now))
@@ -305,20 +428,32 @@ def _update(store, arguments):
     return 0
 
 
+def _check_times(store, values):
+    try:
+        if "timelimit" in values:
+            formats.parse_time_limit(values["timelimit"])
+    except ValueError:
+        raise UsageError("scontrol: error: Invalid TimeLimit value\n") from None
+    try:
+        if "endtime" in values:
+            parse_when(values["endtime"], store.clock.now())
+    except ValueError:
+        raise UsageError(
+            "Invalid time specification (pos=0): %s\n" % values["endtime"], 0
+        ) from None
+
+
 def _set(record, values, now):
     if record["state"] == "ended":
         return "Job has already finished"
-    try:
-        if "endtime" in values:
-            if record["state"] != "running":
-                return "Job is not running"
-            record["end_by"] = parse_when(values["endtime"], now)
-            record["time_limit"] = -(-int(max(record["end_by"] - record["start"], 1)) // 60) * 60
-        if "timelimit" in values:
-            record["time_limit"] = formats.parse_time_limit(values["timelimit"])
-            record["end_by"] = None
-    except ValueError:
-        return "Invalid time specification"
+    if "endtime" in values:
+        if record["state"] != "running":
+            return "Job is not running"
+        record["end_by"] = parse_when(values["endtime"], now)
+        record["time_limit"] = -(-int(max(record["end_by"] - record["start"], 1)) // 60) * 60
+    if "timelimit" in values:
+        record["time_limit"] = formats.parse_time_limit(values["timelimit"])
+        record["end_by"] = None
     if "comment" in values:
         record["comment"] = values["comment"]
     if "requeue" in values:

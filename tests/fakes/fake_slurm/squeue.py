@@ -6,15 +6,48 @@ from fake_drm import transitions
 from fake_slurm import cli, formats, jobs, words
 from fake_slurm.options import UsageError, not_simulated, parse
 
-LONGS = """account= all array array-unique clusters= federation Format= format= help hide iterate= jobs= job= json
-licenses= local long me name= noconvert nodelist= noheader partition= priority qos= reservation= sibling sort=
-start states= steps= usage user= users= verbose version yaml""".split()
-SHORTS = {"A": "account", "a": "all", "r": "array", "M": "clusters", "O": "Format", "o": "format", "i": "iterate",
-          "j": "jobs", "l": "long", "n": "name", "w": "nodelist", "h": "noheader", "p": "partition", "P": "priority",
-          "q": "qos", "R": "reservation", "S": "sort", "s": "steps", "t": "states", "u": "user", "v": "verbose",
-          "V": "version", "L": "licenses"}
-NOT_SIMULATED = ("json", "yaml", "iterate", "steps", "start", "long", "licenses", "reservation", "sibling", "help",
-                 "usage", "nodelist")
+LONGS = """account= all array array-unique clusters= federation Format= format= help hide iterate=
+jobs= job= json licenses= local long me name= noconvert nodelist= noheader partition= priority qos=
+reservation= sibling sort= start states= steps= usage user= users= verbose version yaml""".split()
+SHORTS = {
+    "A": "account",
+    "a": "all",
+    "r": "array",
+    "M": "clusters",
+    "O": "Format",
+    "o": "format",
+    "i": "iterate",
+    "j": "jobs",
+    "l": "long",
+    "n": "name",
+    "w": "nodelist",
+    "h": "noheader",
+    "p": "partition",
+    "P": "priority",
+    "q": "qos",
+    "R": "reservation",
+    "S": "sort",
+    "s": "steps",
+    "t": "states",
+    "u": "user",
+    "v": "verbose",
+    "V": "version",
+    "L": "licenses",
+}
+NOT_SIMULATED = (
+    "json",
+    "yaml",
+    "iterate",
+    "steps",
+    "start",
+    "long",
+    "licenses",
+    "reservation",
+    "sibling",
+    "help",
+    "usage",
+    "nodelist",
+)
 DEFAULT_FORMAT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 NO_JOB = "slurm_load_jobs error: Invalid job id specified\n"
 
@@ -32,6 +65,9 @@ def main(store, argv):
     states = _states(options.get("states"))
     ids = _ids(options.get("jobs"))
     users = _users(options)
+    for name in sorted(users or ()):
+        if "me" not in options and not jobs.user_exists(store, name):
+            warnings += "squeue: error: Invalid user: %s\n\n" % name
     if "clusters" in options:
         cli.require_cluster(store, "squeue", options["clusters"])
     cli.require_controller(store, "slurm_load_jobs error")
@@ -41,8 +77,12 @@ def main(store, argv):
     if "array" not in options:
         records = jobs.merge_arrays(records)
     rows = [(record, words.job_state(record)) for record in records]
-    rows = [row for row in rows if (row[1] in words.LIVE if states is None else not states or row[1] in states)]
-    rows.sort(key=lambda row: (row[0]["partition"], words.COMPACT.get(row[1], row[1]), -_priority(row[0]), row[0]["id"]))
+    rows = [
+        row
+        for row in rows
+        if (row[1] in words.LIVE if states is None else not states or row[1] in states)
+    ]
+    rows.sort(key=_order)
     sys.stderr.write(warnings)
     out = []
     if "noheader" not in options:
@@ -68,8 +108,11 @@ def _states(text):
     for word in text.split(","):
         name = compact.get(word.upper(), word.upper())
         if name not in words.COMPACT:
-            raise UsageError("squeue: error: Invalid job state specified: %s\nsqueue: error: Valid job states include: "
-                             "%s\n\n" % (word, words.VALID_STATES))
+            raise UsageError(
+                "squeue: error: Invalid job state specified: %s\nsqueue: error: Valid job "
+                "states include: "
+                "%s\n\n" % (word, words.VALID_STATES)
+            )
         wanted.add(name)
     return wanted
 
@@ -97,12 +140,17 @@ def _users(options):
 
 
 def _load(store, ids, user):
-    """The visible records of the wanted ids, or all; one single unknown id is an error, several are not."""
+    """The visible records of the wanted ids, or all; one single unknown id is an error, several
+    are not."""
     if ids is None:
         return [record for record in store.all() if jobs.visible(store, record, user)]
     records = {}
     for number, tasks in ids:
-        found = [record for record in jobs.find(store, number, tasks) if jobs.visible(store, record, user)]
+        found = [
+            record
+            for record in jobs.find(store, number, tasks)
+            if jobs.visible(store, record, user)
+        ]
         if not found and len(ids) == 1 and tasks != []:
             raise UsageError(NO_JOB)
         records.update((record["id"], record) for record in found)
@@ -118,12 +166,22 @@ def _wanted(record, options, users):
     return True
 
 
-def _priority(record):
-    return 0 if record["why"] in ("held_user", "held_admin", "requeued_held", "launch_failed_held") \
-        else record["priority"]
+def _order(row):
+    """Sort key: squeue's default, partition, compact state, falling priority; then an array's
+    tasks in a row."""
+    record, state = row
+    array = record["array_id"] if record["array_id"] is not None else record["id"]
+    return (
+        record["partition"],
+        words.COMPACT.get(state, state),
+        -record["priority"],
+        array,
+        record["task_id"] or 0,
+    )
 
 
 # -- columns: name -> (heading, function of record and now)
+
 
 def _start(record, now):
     if record["state"] == "pending":
@@ -139,11 +197,20 @@ def _end(record, now):
         return "N/A"
     if record["end_by"] is not None:
         return formats.when(record["end_by"], "")
-    return "NONE" if record["time_limit"] is None else formats.when(start + record["time_limit"], "")
+    return (
+        "NONE" if record["time_limit"] is None else formats.when(start + record["time_limit"], "")
+    )
 
 
 def _nodes_or_reason(record, now):
-    if record["shown_state"] in ("PENDING", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "SPECIAL_EXIT"):
+    if record["shown_state"] in (
+        "PENDING",
+        "FAILED",
+        "TIMEOUT",
+        "OUT_OF_MEMORY",
+        "DEADLINE",
+        "SPECIAL_EXIT",
+    ):
         return "(%s)" % words.squeue_reason(record)
     return record["node"]
 
@@ -159,7 +226,10 @@ def _text(name, missing=""):
 
 
 FIELDS = {
-    "arrayjobid": ("ARRAY_JOB_ID", lambda r, now: str(r["array_id"] if r["array_id"] is not None else r["id"])),
+    "arrayjobid": (
+        "ARRAY_JOB_ID",
+        lambda r, now: str(r["array_id"] if r["array_id"] is not None else r["id"]),
+    ),
     "arraytaskid": ("ARRAY_TASK_ID", lambda r, now: jobs.task_text(r) or "N/A"),
     "jobid": ("JOBID", lambda r, now: str(r["id"])),
     "jobarrayid": ("JOBID", lambda r, now: jobs.job_id_text(r)),
@@ -195,19 +265,48 @@ FIELDS = {
     "stdout": ("STDOUT", _text("stdout")),
     "stderr": ("STDERR", _text("stderr")),
     "dependency": ("DEPENDENCY", _text("dependency", "(null)")),
-    "prioritylong": ("PRIORITY", lambda r, now: str(_priority(r))),
+    "prioritylong": ("PRIORITY", _text("priority")),
     "cluster": ("CLUSTER", _text("cluster")),
 }
-LETTERS = {"i": "jobarrayid", "F": "arrayjobid", "K": "arraytaskid", "A": "jobid", "T": "state", "t": "statecompact",
-           "r": "reason", "V": "submittime", "S": "starttime", "e": "endtime", "M": "timeused", "l": "timelimit",
-           "m": "minmemory", "N": "nodelist", "j": "name", "k": "comment", "u": "username", "U": "userid",
-           "D": "numnodes", "C": "numcpus", "R": "reasonlist", "L": "timeleft", "P": "partition", "a": "account",
-           "q": "qos", "g": "groupname", "o": "command", "Z": "workdir", "E": "dependency", "Q": "prioritylong"}
+LETTERS = {
+    "i": "jobarrayid",
+    "F": "arrayjobid",
+    "K": "arraytaskid",
+    "A": "jobid",
+    "T": "state",
+    "t": "statecompact",
+    "r": "reason",
+    "V": "submittime",
+    "S": "starttime",
+    "e": "endtime",
+    "M": "timeused",
+    "l": "timelimit",
+    "m": "minmemory",
+    "N": "nodelist",
+    "j": "name",
+    "k": "comment",
+    "u": "username",
+    "U": "userid",
+    "D": "numnodes",
+    "C": "numcpus",
+    "R": "reasonlist",
+    "L": "timeleft",
+    "P": "partition",
+    "a": "account",
+    "q": "qos",
+    "g": "groupname",
+    "o": "command",
+    "Z": "workdir",
+    "E": "dependency",
+    "Q": "prioritylong",
+}
 
 
 def _shown_status(record):
     """0 while the job's processes are not gone yet, as the real one."""
-    return 0 if transitions.is_completing(record) and record["session"] else words.wait_status(record)
+    return (
+        0 if transitions.is_completing(record) and record["session"] else words.wait_status(record)
+    )
 
 
 def _column(name, width, right, suffix):
@@ -244,7 +343,7 @@ def _long_format(text):
         if colon:
             right = rest.startswith(".")
             rest = rest[1:] if right else rest
-            digits = rest[:len(rest) - len(rest.lstrip("0123456789"))]
+            digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
             width, suffix = int(digits or 0), rest[len(digits):]
         if name.lower() not in FIELDS:
             warnings += "squeue: error: Invalid job format specification: %s\n" % name
@@ -262,7 +361,7 @@ def _short_format(text):
     for part in parts[1:]:
         right = part.startswith(".")
         rest = part[1:] if right else part
-        digits = rest[:len(rest) - len(rest.lstrip("0123456789"))]
+        digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
         letter = rest[len(digits):][:1]
         suffix = rest[len(digits) + 1:]
         if letter in LETTERS:

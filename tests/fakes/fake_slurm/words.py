@@ -1,29 +1,69 @@
-"""Slurm's words for a job's record: states, reasons, exit codes. Seen on Slurm 22.05.8 unless noted."""
+"""Slurm's words for a job's record: states, reasons, exit codes. Seen on Slurm 22.05.8 unless
+noted."""
 
 from fake_drm import transitions
 
 COMPACT = {
-    "PENDING": "PD", "RUNNING": "R", "COMPLETING": "CG", "COMPLETED": "CD", "FAILED": "F", "TIMEOUT": "TO",
-    "CANCELLED": "CA", "NODE_FAIL": "NF", "PREEMPTED": "PR", "BOOT_FAIL": "BF", "DEADLINE": "DL",
-    "OUT_OF_MEMORY": "OOM", "REQUEUED": "RQ", "SPECIAL_EXIT": "SE", "SUSPENDED": "S", "CONFIGURING": "CF",
-    "RESIZING": "RS", "RESV_DEL_HOLD": "RD", "REQUEUE_FED": "RF", "REQUEUE_HOLD": "RH", "REVOKED": "RV",
-    "SIGNALING": "SI", "STAGE_OUT": "SO", "STOPPED": "ST",
+    "PENDING": "PD",
+    "RUNNING": "R",
+    "COMPLETING": "CG",
+    "COMPLETED": "CD",
+    "FAILED": "F",
+    "TIMEOUT": "TO",
+    "CANCELLED": "CA",
+    "NODE_FAIL": "NF",
+    "PREEMPTED": "PR",
+    "BOOT_FAIL": "BF",
+    "DEADLINE": "DL",
+    "OUT_OF_MEMORY": "OOM",
+    "REQUEUED": "RQ",
+    "SPECIAL_EXIT": "SE",
+    "SUSPENDED": "S",
+    "CONFIGURING": "CF",
+    "RESIZING": "RS",
+    "RESV_DEL_HOLD": "RD",
+    "REQUEUE_FED": "RF",
+    "REQUEUE_HOLD": "RH",
+    "REVOKED": "RV",
+    "SIGNALING": "SI",
+    "STAGE_OUT": "SO",
+    "STOPPED": "ST",
 }
 # The order of squeue's own message about a wrong --states
 VALID_STATES = (
-    "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,NODE_FAIL,PREEMPTED,BOOT_FAIL,DEADLINE,"
-    "OUT_OF_MEMORY,COMPLETING,CONFIGURING,RESIZING,RESV_DEL_HOLD,REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,"
-    "SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED")
-LIVE = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "STAGE_OUT", "STOPPED",
-        "SIGNALING", "REQUEUED", "SPECIAL_EXIT")
+    "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,NODE_FAIL,PREEMPTED,"
+    "BOOT_FAIL,DEADLINE,"
+    "OUT_OF_MEMORY,COMPLETING,CONFIGURING,RESIZING,RESV_DEL_HOLD,REQUEUED,REQUEUE_FED,"
+    "REQUEUE_HOLD,REVOKED,"
+    "SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED"
+)
+LIVE = (
+    "PENDING",
+    "RUNNING",
+    "SUSPENDED",
+    "COMPLETING",
+    "CONFIGURING",
+    "RESIZING",
+    "STAGE_OUT",
+    "STOPPED",
+    "SIGNALING",
+    "REQUEUED",
+    "SPECIAL_EXIT",
+)
 
 PENDING_REASON = {
-    "": "None", "held_user": "JobHeldUser", "held_admin": "JobHeldAdmin",
-    "requeued_held": "job_requeued_in_held_state", "launch_failed_held": "launch_failed_requeued_held",
-    "begin_time": "BeginTime", "dependency": "Dependency", "dependency_never": "DependencyNeverSatisfied",
+    "": "None",
+    "held_user": "JobHeldUser",
+    "held_admin": "JobHeldAdmin",
+    "requeued_held": "job_requeued_in_held_state",
+    "launch_failed_held": "launch_failed_requeued_held",
+    "begin_time": "BeginTime",
+    "dependency": "Dependency",
+    "dependency_never": "DependencyNeverSatisfied",
     "array_limit": "JobArrayTaskLimit",
 }
-# why -> (state, reason); "exited" depends on the wait status. BOOT_FAIL is from Slurm's sources, not seen.
+# why -> (state, reason); "exited" depends on the wait status. BOOT_FAIL
+# is from Slurm's sources, not seen.
 ENDED = {
     "time_limit": ("TIMEOUT", "TimeLimit"),
     "memory_limit": ("OUT_OF_MEMORY", "OutOfMemory"),
@@ -70,7 +110,9 @@ def reason(record):
         return record["shown"]["reason"]
     if record["state"] == "ended":
         return ended_words(record)[1]
-    return PENDING_REASON[record["why"]] if record["state"] == "pending" else "None"
+    if record["state"] == "running":
+        return "JobHeldAdmin" if record["priority"] == 0 else "None"
+    return PENDING_REASON[record["why"]]
 
 
 def squeue_reason(record):
@@ -90,7 +132,8 @@ def exit_code(status):
 
 
 def accounting_exit_code(status):
-    """``CODE:SIGNAL`` as sacct shows it: a plain 1 is no signal there, and 128 is taken off (exit 137: 9:0)."""
+    """``CODE:SIGNAL`` as sacct shows it: a plain 1 is no signal there, and 128 is taken off (exit
+    137: 9:0)."""
     if status is None:
         return ""
     if status == 1:
@@ -123,6 +166,6 @@ def batch_state(batch):
     if batch["why"] == "memory_kill":
         return "CANCELLED by 0"
     status = batch["exit"]
-    if status is None or status & 0x7F or batch["why"] in ("cancelled", "lost"):
+    if status is None or status & 0x7F or batch["why"] in ("unfinished", "lost"):
         return "CANCELLED"
     return "FAILED" if status else "COMPLETED"
