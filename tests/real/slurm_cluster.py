@@ -455,8 +455,12 @@ class SlurmCluster:
     def _kill_job_processes(self, node: Optional[str] = None) -> None:
         """Kill what slurmd left behind: it does not take its steps and their processes with it.
 
-        The step daemons first, so that they cannot report the end of the others.
+        The step daemons first, so that they cannot report the end of the others. A suspended job is
+        frozen by its cgroup, and dies of SIGKILL only once it is thawed.
         """
+        names = self.nodes if node is None and self._loaded() else [node] if node else []
+        for name in names:
+            thaw(name)
         for steps_only in (True, False):
             for pid, start in list(job_processes(self.home, node, steps_only)):
                 kill_and_wait(pid, start, [(signal.SIGKILL, 5)])
@@ -469,6 +473,13 @@ class SlurmCluster:
                 for folder, _, _ in os.walk(top, topdown=False):
                     with contextlib.suppress(OSError):
                         os.rmdir(folder)
+
+
+def thaw(node: str) -> None:
+    """Let the frozen processes of a node's jobs go on."""
+    for path in CGROUP_V1.glob(f"freezer/slurm_{node}/**/freezer.state"):
+        with contextlib.suppress(OSError):
+            path.write_text("THAWED")
 
 
 def stop_order(name: str) -> int:

@@ -272,10 +272,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @needs_slurm
 def test_stop_ends_daemons_and_jobs(home: Path) -> None:
-    """After stop no daemon, step or job process of the cluster is left, nor a cgroup."""
+    """After stop no daemon, no step, no job, running or suspended, is left, nor a cgroup."""
     slurm = PrivateSlurm(home, accounting=False)
     slurm.start()
     slurm.wait_state(quiet(slurm, "trap '' TERM; sleep 600 & wait; sleep 600"), "RUNNING")
+    suspended = quiet(slurm, "sleep 600")
+    slurm.wait_state(suspended, "RUNNING")
+    slurm.run(["scontrol", "suspend", suspended])
     wait_until(lambda: bool(list(job_processes(home))), 10, "the job's processes")
     slurm.stop()
     assert leftovers(home) == []
