@@ -6,6 +6,8 @@ by being installed in the same environment.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import socket
@@ -184,7 +186,8 @@ class PulsarServer:
         from pulsar.client.manager import build_client_manager
 
         params = {"url": self.url, **destination_params}
-        return build_client_manager(**{}).get_client(params, job_id)
+        with contextlib.redirect_stdout(io.StringIO()):  # Pulsar 0.16.0 prints its arguments
+            return build_client_manager().get_client(params, job_id)
 
     def submit(self, job_id: str, command_line: str, **submit_params: str) -> str:
         """Set up and launch a job; ``submit_params`` such as ``native_specification``."""

@@ -19,7 +19,7 @@ from pulsar.managers.util.drmaa import DrmaaSessionFactory
 
 from ..drm.base import StderrFinding
 from ..drm.external_ids import parse_external_id
-from ..drm.slurm import classify_stderr, parse_submission, sbatch_command
+from ..drm.slurm import classify_stderr, sbatch_command
 from ..errors import ConfigurationError, DrmError, SubmissionRefusedError
 from ..judgement import COMPLETE, FAILED
 from ..observer import Observer, shared_observer
@@ -200,7 +200,7 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
             native_specification=self._check_native_specification(native_specification),
             cluster=self._cluster,
         )
-        return parse_submission(self._source(self._cluster).run(command).stdout)
+        return self._source(self._cluster).submit(command)
 
     def _check_native_specification(self, text: Optional[str]) -> List[str]:
         try:

@@ -9,8 +9,7 @@ import os
 import pwd
 import secrets
 import shutil
-from functools import partial
-from typing import Callable, List, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence
 
 from ..drm.base import JobView
 from ..drm.slurm import (
@@ -18,11 +17,12 @@ from ..drm.slurm import (
     error_from_command,
     parse_sacct,
     parse_squeue,
+    parse_submission,
     sacct_command,
     scancel_command,
     squeue_command,
 )
-from ..errors import AccountingDisabledError, DrmUnreachableError
+from ..errors import AccountingDisabledError
 from ..execute import CommandResult, run
 
 log = logging.getLogger("pulsar.failure_reasons.slurm")
@@ -62,17 +62,13 @@ class SlurmSource:
         self._user = user
         self._cluster = cluster
         self._accounting = accounting
-        self._execute: Callable[[Sequence[str]], CommandResult] = partial(
-            run, timeout_s=timeout_s
-        )
+        self._timeout_s = timeout_s
         self._told_that_accounting_is_off = False
 
     def query_jobs(self) -> Sequence[JobView]:
         """See ``drm.base.DrmSource``; one squeue command."""
         separator = _fresh_separator()
-        result = self.run(squeue_command(self._user, separator, self._cluster))
-        if not result.stdout.strip() and "error" in result.stderr.lower():
-            raise DrmUnreachableError(f"squeue: {result.stderr.strip():.300}")
+        result = self._run(squeue_command(self._user, separator, self._cluster))
         return parse_squeue(result.stdout, separator)
 
     def query_ended(self, external_ids: Sequence[str]) -> Optional[List[JobView]]:
@@ -84,7 +80,7 @@ class SlurmSource:
             for start in range(0, len(external_ids), IDS_PER_COMMAND):
                 separator = _fresh_separator()
                 ids = external_ids[start : start + IDS_PER_COMMAND]
-                result = self.run(sacct_command(ids, separator, self._cluster))
+                result = self._run(sacct_command(ids, separator, self._cluster))
                 views.extend(parse_sacct(result.stdout, separator))
         except AccountingDisabledError as error:
             if self._accounting == "sacct":
@@ -100,15 +96,24 @@ class SlurmSource:
 
     def cancel(self, external_ids: Sequence[str]) -> None:
         """See ``drm.base.DrmSource``; one scancel command."""
-        self.run(scancel_command(external_ids, self._cluster))
+        self._run(scancel_command(external_ids, self._cluster))
 
-    def run(self, argv: Sequence[str]) -> CommandResult:
-        """Run one of Slurm's commands.
+    def submit(self, argv: Sequence[str]) -> str:
+        """Run an sbatch command and return the external id.
 
         Raises:
-            DrmError: it did not do what was asked; "unknown job id" is an answer, no error.
+            SubmissionRefusedError: with Slurm's own words.
+            DrmError: Slurm gave no answer; the job may have been submitted all the same.
         """
-        result = self._execute(argv, env=clean_environment(os.environ))
+        # In our own environment: sbatch gives it to the job.
+        return parse_submission(self._run(argv, os.environ).stdout)
+
+    def _run(
+        self, argv: Sequence[str], environment: Optional[Mapping[str, str]] = None
+    ) -> CommandResult:
+        """Run a command; "unknown job id" is an answer, not an error."""
+        env = clean_environment(os.environ) if environment is None else environment
+        result = run(argv, timeout_s=self._timeout_s, env=env)
         error = error_from_command(argv, result.returncode, result.stderr)
         if error is not None:
             raise error
