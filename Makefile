@@ -34,7 +34,7 @@ test-real:  ## tests against real DRMs
 lint:  ## flake8, mypy --strict, import layers, dead code
 	@$(IN_LINT_ENV) -m flake8 --count
 	@$(IN_LINT_ENV) -m mypy
-	@$(IN_LINT_ENV) -m importlinter.cli lint
+	@$(IN_LINT_ENV) -c 'from importlinter.cli import lint_imports_command as lint; lint()' --no-logo
 	@$(IN_LINT_ENV) -m vulture
 
 bench:  ## measure start-up cost and passes over many jobs, against stock Pulsar

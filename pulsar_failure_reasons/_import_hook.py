@@ -13,9 +13,14 @@ from __future__ import annotations
 
 import sys
 from _thread import get_ident
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, Callable, Optional, Sequence, Set, Tuple
+
+# As the type checker's constant, without importing `typing`: a `.start` file has this module
+# imported in every Python process, and `typing` alone costs several ms.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any, Callable, Optional, Sequence, Set, Tuple
 
 SEAM_MODULES = ("pulsar.manager_factory", "pulsar.manager_endpoint_util")
 

@@ -17,7 +17,7 @@ MAIN: Version = (sys.version_info[0], sys.version_info[1])
 
 
 def to_test_with() -> Tuple[Dict[Version, str], List[str]]:
-    """Return the interpreters to test with (oldest, this, newest), and the names of missing ones."""
+    """Return the interpreters to test with (oldest, this, newest), and names of missing ones."""
     found = find()
     if OLDEST not in found:
         obtained = obtain(OLDEST)

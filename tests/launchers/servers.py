@@ -78,10 +78,6 @@ class Server:
         """Wait until the REST interface answers, or fail with the log if the process ended."""
         self._wait_for(self._answers)
 
-    def wait_for_log(self, text: str) -> None:
-        """Wait for a text in the log, or fail with the log if the process ended."""
-        self._wait_for(lambda: text in self.log())
-
     def wait_for_exit(self) -> int:
         """Return the exit code of a server that ends by itself."""
         return self.process.wait(timeout=START_TIMEOUT_S)

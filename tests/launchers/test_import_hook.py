@@ -189,7 +189,7 @@ import pulsar.manager_factory, pulsar.manager_endpoint_util
 
 @pytest.mark.parametrize("place", ["insert(0, ", "append("])
 def test_other_import_hooks(place: str, miniature: pathlib.Path) -> None:
-    """A hook that asks `importlib.util.find_spec`, as wrapt's and coverage tools' do, gets along."""
+    """A hook that asks `importlib.util.find_spec`, as wrapt's does, gets along with ours."""
     python("""
 import sys, importlib.util
 class Other:
@@ -211,8 +211,9 @@ class Unguarded:
                 spec = finder.find_spec(name, path, target)
                 if spec is not None:
                     return spec
-class OldFashioned:
-    pass
+class OldFashioned:  # Python 3.11 and older still ask these
+    def find_module(self, name, path=None):
+        return None
 sys.meta_path.%sOther())
 sys.meta_path.%sUnguarded())
 sys.meta_path.%sOldFashioned())

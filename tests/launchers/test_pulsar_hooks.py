@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pathlib
 import types
 from typing import Any, Dict, Iterator, List, Optional
 
@@ -54,13 +55,20 @@ def _seams(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def log_lines(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> List[str]:
-    """The lines that we log, as they come."""
-    monkeypatch.setattr(logging.getLogger("pulsar"), "propagate", True)
+def log_lines() -> Iterator[List[str]]:
+    """The lines that we log, as they come; whatever Pulsar has done to the loggers above ours."""
     lines: List[str] = []
-    caplog.handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore
-    caplog.set_level(logging.INFO, "pulsar.failure_reasons")
-    return lines
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    logger, collector = logging.getLogger("pulsar.failure_reasons"), Collector(logging.INFO)
+    logger.addHandler(collector)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(collector)
 
 
 @pytest.mark.parametrize("status", ["failed", "lost"])
@@ -114,6 +122,17 @@ def test_a_later_pulsar_that_sends_the_reason_itself_is_left_alone() -> None:
     assert payload == {"runner_state": "walltime_reached"}
 
 
+def test_a_key_that_stock_sends_is_never_overwritten() -> None:
+    """A key of the payload that happens to have one of our names keeps stock's value."""
+    module = types.ModuleType("pulsar.manager_endpoint_util")
+    module.full_status = (  # type: ignore[attr-defined]
+        lambda manager, job_status, job_id: {"failure_reason": "stock's own"})
+    pulsar_hooks.patch_module(module)
+    payload = module.full_status(Manager(RECORD), "failed", "7")
+    assert payload["failure_reason"] == "stock's own"
+    assert payload["runner_state"] == "memory_limit_reached"
+
+
 @pytest.mark.parametrize("value", ["off", "OFF", " off "])
 def test_switched_off(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """PULSAR_FAILURE_REASONS=off is looked at for each payload."""
@@ -130,6 +149,78 @@ def test_our_manager_is_registered_beside_all_of_stock() -> None:
     found = manager_factory._get_managers_dict()
     assert found["queued_slurm"].manager_type == "queued_slurm"
     assert set(manager_factory._get_managers_dict.__wrapped__()) < set(found)
+
+
+def add_distribution(folder: pathlib.Path, name: str, entry_points: str) -> None:
+    """Put a distribution's metadata there, as pip does."""
+    info = folder / ("%s-1.0.dist-info" % name)
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: %s\nVersion: 1.0\n" % name)
+    (info / "entry_points.txt").write_text(entry_points)
+
+
+@pytest.mark.parametrize("override", [False, True])
+def test_a_name_of_stock(
+    override: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, log_lines: List[str]
+) -> None:
+    """Stock keeps its name unless the operator says otherwise, and the log tells which it is."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    add_distribution(tmp_path, "greedy", "[pulsar.managers]\nqueued_cli = decimal:Decimal\n")
+    if override:
+        monkeypatch.setenv("PULSAR_FAILURE_REASONS_OVERRIDE", "1")
+    found = manager_factory._get_managers_dict()["queued_cli"]
+    assert found.__name__ == ("Decimal" if override else "CliQueueManager")
+    (line,) = [line for line in log_lines if "greedy" in line]
+    assert ("decimal:Decimal of greedy is used" in line) == override
+
+
+@pytest.mark.parametrize("entry_point, error", [
+    ("no_such_module:Manager", "ModuleNotFoundError"),
+    ("decimal:NoSuchName", "AttributeError"),
+    ("decimal:ROUND_UP", "TypeError: it is no class but 'ROUND_UP'"),
+    ("exits:Manager", "SystemExit: 3"),
+    ("raises:Manager", "ZeroDivisionError: division by zero"),
+])
+def test_a_broken_foreign_entry_point(
+    entry_point: str, error: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
+    log_lines: List[str],
+) -> None:
+    """It is left out with one line that names distribution and error; the rest is there."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "exits.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "raises.py").write_text("1 / 0\n")
+    add_distribution(tmp_path, "rotten", "[pulsar.managers]\nrotten = %s\n" % entry_point)
+    found = manager_factory._get_managers_dict()
+    assert "rotten" not in found
+    assert {"queued_slurm", "queued_cli"} < set(found)
+    (line,) = [line for line in log_lines if "rotten" in line]
+    assert error in line and "of rotten" in line
+    with pytest.raises(KeyError, match=error):
+        found["rotten"]
+
+
+def test_entry_points_that_cannot_be_parsed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One distribution's damaged metadata file keeps no manager from being found."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    add_distribution(tmp_path, "damaged", "[pulsar.managers\n= = =\n\x00")
+    assert "queued_slurm" in manager_factory._get_managers_dict()
+
+
+def test_two_distributions_want_one_name(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, log_lines: List[str]
+) -> None:
+    """The first on the path has it, and the log names both."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    add_distribution(tmp_path, "aaa", "[pulsar.managers]\nmine = decimal:Decimal\n")
+    add_distribution(tmp_path, "bbb", "[pulsar.managers]\nmine = fractions:Fraction\n")
+    found = manager_factory._get_managers_dict()["mine"]
+    (line,) = [line for line in log_lines if "'mine'" in line]
+    assert "aaa" in line and "bbb" in line
+    used = line.split(" is used")[0]
+    assert used.endswith("decimal:Decimal of aaa" if found.__name__ == "Decimal"
+                         else "fractions:Fraction of bbb")
 
 
 def test_an_unknown_type_names_the_nearest_and_all_known() -> None:

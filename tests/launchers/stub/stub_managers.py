@@ -26,9 +26,3 @@ class StubManager(DirectoryBaseManager):
 
     def kill(self, job_id):
         pass
-
-
-class StubDrmaaManager(StubManager):
-    """Wants a name that stock Pulsar has."""
-
-    manager_type = "queued_drmaa"
