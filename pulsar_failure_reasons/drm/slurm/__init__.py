@@ -10,11 +10,13 @@
 ``scontrol``        one job as slurmctld shows it
 ``command_errors``  what a failed command means
 ``stderr``          Slurm's lines in a job's stderr
+``captured``        texts as people copy them, for ``explain``
 ==================  ==================================================================
 """
 
 from __future__ import annotations
 
+from .captured import Captured, read_captured
 from .classify import Description, describe_state, parse_exit_code
 from .command_errors import error_from_command
 from .commands import (
@@ -34,6 +36,7 @@ from .stderr import classify_stderr
 
 __all__ = [
     "COMPACT_CODES",
+    "Captured",
     "Description",
     "END_STATES",
     "SlurmState",
@@ -52,5 +55,6 @@ __all__ = [
     "sbatch_command",
     "scancel_command",
     "scontrol_show_command",
+    "read_captured",
     "squeue_command",
 ]

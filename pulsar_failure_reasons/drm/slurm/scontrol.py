@@ -45,7 +45,7 @@ def parse_scontrol(text: str) -> JobView:
         OutputParseError: there is no record, records of different jobs, or a record in which
             the state cannot be told from a job name or comment that looks like one.
     """
-    views = [_view(record) for record in _records(text)]
+    views = [parse_record(record) for record in _records(text)]
     if not views:
         raise OutputParseError(f"scontrol showed no job: {text!r:.200}")
     ids = [view.external_id for view in views]
@@ -59,7 +59,12 @@ def _records(text: str) -> List[str]:
     return [text[a:b] for a, b in zip(starts, starts[1:] + [len(text)])]
 
 
-def _view(record: str) -> JobView:
+def parse_record(record: str) -> JobView:
+    """Return the job of one record.
+
+    Raises:
+        OutputParseError: see :func:`parse_scontrol`.
+    """
     head, anchor = _head_and_anchor(record)
     rest = record[anchor.end("reason"):]
     exit_code, signal = parse_exit_code(_after(rest, "ExitCode") or "")
