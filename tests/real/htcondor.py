@@ -5,14 +5,15 @@
         pool.wait_event(log, "JOB_TERMINATED")
 
 Master, collector, negotiator, schedd and startd of Debian trixie's 23.9.6 (tests.real.install
-unpacks it), one partitionable slot, all on one port. Several pools run side by side, each in its own
-folder.
+unpacks it), one partitionable slot, all on one port. Several pools run side by side, each in its
+own folder.
 
 Who jobs run as: HTCondor refuses jobs of root. Started by root, the pool therefore lives in a user
-namespace in which root appears as the user ``daemon``. To the kernel its daemons and jobs are still
-root's, so they read and write what root's tests and a Pulsar started by root own (0700 staging
-folders too), and nobody else's files; clients outside the namespace authenticate as
-``daemon@localhost`` without more ado. Started by an ordinary user, daemons and jobs are that user's.
+namespace in which root appears as the user ``daemon``. To the kernel its daemons and jobs are
+still root's, so they read and write what root's tests and a Pulsar started by root own (0700
+staging folders too), and nobody else's files; clients outside the namespace authenticate as
+``daemon@localhost`` without more ado. Started by an ordinary user, daemons and jobs are that
+user's.
 
 Command line: ``python -m tests.real.htcondor up --home DIR`` prints what to export,
 ``down --home DIR`` ends it.

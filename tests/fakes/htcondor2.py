@@ -1,0 +1,106 @@
+"""A drop-in ``htcondor2`` over a simulated pool: put this folder first on ``sys.path``.
+
+The pool's state is the folder in the environment variable ``FAKE_HTCONDOR_STATE``; processes with
+the same folder see the same pool. Schedd and Collector are simulated. JobEventLog, Submit, the
+enums, HTCondorException and classad2 are the real ones where the wheel ``htcondor`` is installed
+behind this folder, else small substitutes. See docs/fake-htcondor2.md.
+"""
+
+import importlib.util
+import os
+import sys
+from importlib.machinery import PathFinder
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SIMULATED = True  # the wheel's module has no such name
+NAMES = (
+    "JobEventType",
+    "JobAction",
+    "JobStatus",
+    "DaemonType",
+    "QueryOpt",
+    "TransactionFlag",
+    "HTCondorException",
+    "Submit",
+    "SubmitResult",
+    "JobEvent",
+    "JobEventLog",
+    "ClassAd",
+    "ExprTree",
+)
+
+
+def _load_wheel():
+    """Return the wheel's module, which lies behind this one on sys.path, or None."""
+    behind = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
+    spec = PathFinder.find_spec(__name__, behind)
+    if spec is None or spec.loader is None or spec.submodule_search_locations is None:
+        return None
+    if not os.path.isfile(os.environ.setdefault("CONDOR_CONFIG", "/dev/null")):
+        os.environ["CONDOR_CONFIG"] = "/dev/null"
+    module = importlib.util.module_from_spec(spec)
+    ours = sys.modules[__name__]
+    sys.modules[__name__] = module  # its own modules import each other by this name
+    try:
+        spec.loader.exec_module(module)
+    except ImportError:
+        return None
+    finally:
+        sys.modules[__name__] = ours
+    return module
+
+
+class _Kit:
+    """The classes that the simulated ones use."""
+
+
+def _kit(wheel):
+    source = wheel
+    if wheel is None:
+        from fake_htcondor import small as source
+    kit = _Kit()
+    for name in NAMES:
+        if hasattr(source, name):
+            setattr(kit, name, getattr(source, name))
+    if wheel is not None:
+        kit.ClassAd, kit.ExprTree = wheel.classad.ClassAd, wheel.classad.ExprTree
+    else:
+        sys.modules.setdefault("classad2", source)
+    return kit
+
+
+if HERE not in sys.path:  # loaded by its file name
+    sys.path.append(HERE)
+
+from fake_htcondor import client as _client  # noqa: E402
+
+_wheel = _load_wheel()
+_made_of = _kit(_wheel)
+if _wheel is not None:
+    __path__ = _wheel.__path__
+    globals().update(
+        {name: value for name, value in vars(_wheel).items() if not name.startswith("_")}
+    )
+else:
+    globals().update({name: value for name, value in vars(_made_of).items()})
+    from fake_htcondor import small as classad  # noqa: F401
+
+    param = {}
+
+    def version():
+        """The version of these bindings."""
+        return "$CondorVersion: 25.14.1 simulated $"
+
+    def reload_config(root_config_file=None):
+        """There is no configuration."""
+
+    def enable_debug(flags=None):
+        """There is nothing to tell."""
+
+
+Schedd, Collector = _client.bind(_made_of)
+QueryOpts, TransactionFlags, DaemonTypes = (
+    _made_of.QueryOpt,
+    _made_of.TransactionFlag,
+    _made_of.DaemonType,
+)
