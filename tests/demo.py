@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple
 
-from tests.pulsar_server import PulsarServer, wait_until
+from tests.pulsar_server import PulsarServer
 
 APP = {
     "manager": {

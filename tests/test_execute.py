@@ -16,7 +16,8 @@ from tests.pulsar_server import wait_until
 
 def test_result() -> None:
     """Exit code and both texts come back; a non-zero code is no exception."""
-    result = run([sys.executable, "-c", "import sys; print('o'); sys.stderr.write('e'); sys.exit(3)"])
+    code = "import sys; print('o'); sys.stderr.write('e'); sys.exit(3)"
+    result = run([sys.executable, "-c", code])
     assert (result.returncode, result.stdout, result.stderr) == (3, "o\n", "e")
 
 

@@ -19,14 +19,25 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Optional
 
 from pulsar.managers import PULSAR_UNKNOWN_RETURN_CODE, status
-from pulsar.managers.base.external import JOB_FILE_EXTERNAL_ID
+from pulsar.managers.base.external import JOB_FILE_EXTERNAL_ID, ExternalBaseManager
 from pulsar.managers.stateful import JOB_METADATA_RUNNING
 
 from ..drm.base import JobView, StderrFinding
 from ..drm.external_ids import parse_external_id
-from ..errors import DrmError, OutputParseError
+from ..errors import DrmError, FailureReasonsError, OutputParseError
 from ..job_record import clear_record, load_record, store_record
-from ..judgement import FAILED, History, JobFiles, JobId, Judgement, Policy, judge
+from ..judgement import (
+    COMPLETE,
+    FAILED,
+    QUEUED,
+    RUNNING,
+    History,
+    JobFiles,
+    JobId,
+    Judgement,
+    Policy,
+    judge,
+)
 from ..observer import Observer
 from ..reason import Cause, Confidence, FailureReason, clean_text
 from ..stderr_tail import read_tail
@@ -124,7 +135,7 @@ class JobWatch:
         """Make the judgement visible, its record first; return True for an end."""
         if judgement.status is None:
             return False
-        if judgement.status not in (status.COMPLETE, status.FAILED):
+        if judgement.status not in (COMPLETE, FAILED):
             self._forget_record_of_a_living_job()
             self.status = judgement.status
             return False
@@ -180,7 +191,7 @@ class JobWatch:
         store_record(job_directory, reason)
 
 
-class RecordingManager:
+class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
     """What a manager gets that records why its jobs ended.
 
     To be mixed in before one of Pulsar's external managers. The manager gives
@@ -226,7 +237,7 @@ class RecordingManager:
     def status_before(self, job_id: str) -> str:
         """Return the status of a job of which no answer has told yet."""
         was_running = self.job_directory(job_id).has_metadata(JOB_METADATA_RUNNING)
-        return status.RUNNING if was_running else status.QUEUED
+        return RUNNING if was_running else QUEUED
 
     def read_job_files(self, job_id: str, external_id: Optional[str]) -> JobFiles:
         """Return what the job left in its directory."""
@@ -242,7 +253,7 @@ class RecordingManager:
     def get_status(self, job_id: str) -> str:
         """Return what the observer last learned of the job; never waits for the DRM."""
         if self._was_cancelled(job_id):
-            return status.CANCELLED
+            return str(status.CANCELLED)
         return self._watch_of(job_id).status
 
     def return_code(self, job_id: str) -> Any:
@@ -265,18 +276,18 @@ class RecordingManager:
     def clean(self, job_id: str) -> None:
         """See Pulsar's manager; the job is looked at no more."""
         self._unwatch(job_id)
-        super().clean(job_id)  # type: ignore[misc]
+        super().clean(job_id)
 
     def kill(self, job_id: str) -> None:
         """See Pulsar's manager. Where the DRM does not answer now, it is asked again later."""
-        super().kill(job_id)  # type: ignore[misc]
+        super().kill(job_id)
         self._unwatch(job_id)
 
     def shutdown(self, timeout: Optional[float] = None) -> None:
         """See Pulsar's manager; stops looking."""
         for observer in self._observers():
             observer.release(self, timeout)
-        super().shutdown(timeout)  # type: ignore[misc]
+        super().shutdown(timeout)
 
     def _recover_active_job(self, job_id: str) -> None:
         # Stock raises where the id is lost, and the job is then LOST to Galaxy, whatever it
@@ -297,9 +308,8 @@ class RecordingManager:
         """
         shebang, newline, rest = contents.partition("\n")
         guard = f"rm -f '{self._return_code_path(job_id)}'"
-        return str(super()._write_job_script(  # type: ignore[misc]
-            job_id, f"{shebang}{newline}{guard}\n{rest}"
-        ))
+        script = f"{shebang}{newline}{guard}\n{rest}"
+        return str(super()._write_job_script(job_id, script))
 
     # ---- for the manager ------------------------------------------------------------------
 
@@ -314,7 +324,7 @@ class RecordingManager:
         """Look at a job that was just submitted and registered."""
         self._watch_of(job_id)
 
-    def record_refused_submission(self, job_id: str, error: DrmError) -> None:
+    def record_refused_submission(self, job_id: str, error: FailureReasonsError) -> None:
         """Record why a submission came to nothing; Pulsar reports the failure itself."""
         reason = FailureReason(
             cause=Cause.LAUNCH_ERROR,

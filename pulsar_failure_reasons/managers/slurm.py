@@ -9,6 +9,7 @@ slurmctld has forgotten a job.
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 import shutil
 from typing import Any, Dict, List, Mapping, Optional
@@ -25,7 +26,7 @@ from ..judgement import COMPLETE, FAILED
 from ..observer import Observer, shared_observer
 from .options import Options
 from .recording import Graces, RecordingManager
-from .slurm_source import SlurmSource, current_user
+from .slurm_source import SlurmSource
 
 log = logging.getLogger("pulsar.failure_reasons.slurm")
 
@@ -228,9 +229,8 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
     def observer(self, external_id: Optional[str]) -> Observer:
         """See ``RecordingManager``: an id with a cluster of its own is looked for there."""
         cluster = self._cluster_of(external_id)
-        user = current_user()
         return shared_observer(
-            (self.drm, user, cluster, self._accounting),
+            (self.drm, cluster, self._accounting),
             self._interval_s,
             lambda: self._source(cluster),
         )
@@ -240,7 +240,7 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
         return own or self._cluster
 
     def _source(self, cluster: Optional[str]) -> SlurmSource:
-        return SlurmSource(current_user(), cluster, self._accounting, self._command_timeout_s)
+        return SlurmSource(str(os.geteuid()), cluster, self._accounting, self._command_timeout_s)
 
     def classify_stderr(self, text: str, external_id: Optional[str]) -> Optional[StderrFinding]:
         """See ``RecordingManager``."""

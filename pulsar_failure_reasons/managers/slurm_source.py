@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import logging
 import os
-import pwd
 import secrets
 import shutil
 from typing import List, Mapping, Optional, Sequence
@@ -22,8 +21,9 @@ from ..drm.slurm import (
     scancel_command,
     squeue_command,
 )
-from ..errors import AccountingDisabledError
+from ..errors import AccountingDisabledError, DrmUnreachableError
 from ..execute import CommandResult, run
+from ..reason import clean_text
 
 log = logging.getLogger("pulsar.failure_reasons.slurm")
 
@@ -31,20 +31,11 @@ log = logging.getLogger("pulsar.failure_reasons.slurm")
 IDS_PER_COMMAND = 5000
 
 
-def current_user() -> str:
-    """Return the name of the user we run as; the uid as text where it has no name."""
-    uid = os.geteuid()
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
 class SlurmSource:
     """Slurm's commands for one cluster and user (see ``drm.base.DrmSource``).
 
     Args:
-        user: Whose jobs are asked for.
+        user: Whose jobs are asked for: a uid, as text, which needs no look-up by name.
         cluster: For ``-M``; None asks the default cluster.
         accounting: ``auto`` (where sacct is there and not disabled), ``sacct`` or ``none``.
         timeout_s: How long a command may take.
@@ -69,7 +60,11 @@ class SlurmSource:
         """See ``drm.base.DrmSource``; one squeue command."""
         separator = _fresh_separator()
         result = self._run(squeue_command(self._user, separator, self._cluster))
-        return parse_squeue(result.stdout, separator)
+        views = parse_squeue(result.stdout, separator)
+        if not views and "error" in result.stderr.lower():
+            # Seen on 22.05: "Invalid user" is an error text, an exit code of 0, and no job.
+            raise DrmUnreachableError(f"squeue: {clean_text(result.stderr)}")
+        return views
 
     def query_ended(self, external_ids: Sequence[str]) -> Optional[List[JobView]]:
         """See ``drm.base.DrmSource``; one sacct command per 5000 ids."""
@@ -79,7 +74,7 @@ class SlurmSource:
         try:
             for start in range(0, len(external_ids), IDS_PER_COMMAND):
                 separator = _fresh_separator()
-                ids = external_ids[start : start + IDS_PER_COMMAND]
+                ids = external_ids[start:start + IDS_PER_COMMAND]
                 result = self._run(sacct_command(ids, separator, self._cluster))
                 views.extend(parse_sacct(result.stdout, separator))
         except AccountingDisabledError as error:

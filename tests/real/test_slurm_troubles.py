@@ -1,4 +1,4 @@
-"""Everything else that happens to jobs and to Slurm, on a real Slurm 22.05 through a stock Pulsar."""
+"""What else happens to jobs and to Slurm: real Slurm 22.05, through a stock Pulsar server."""
 
 from __future__ import annotations
 
