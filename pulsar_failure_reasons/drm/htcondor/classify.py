@@ -13,6 +13,7 @@ from .codes import HoldReasonCode, VacateReasonCode
 from .reason_text import (
     clean_reason,
     is_by_person,
+    is_by_policy,
     is_plugin_failure,
     limit_in_text,
     other_cause_in_text,
@@ -238,7 +239,8 @@ def _by_words(reason: Optional[str]) -> _Verdict:
         return _Verdict(HoldKind.PERSON, Cause.HELD)
     if limit_in_text(text):
         return _by_stated_limit(text, Cause.UNKNOWN)
-    return _Verdict(HoldKind.FAILURE, other_cause_in_text(text) or Cause.UNKNOWN)
+    policy = Cause.HELD if is_by_policy(text) else Cause.UNKNOWN
+    return _Verdict(HoldKind.FAILURE, other_cause_in_text(text) or policy)
 
 
 def name_hold(code: Optional[int], subcode: Optional[int]) -> str:

@@ -57,6 +57,7 @@ class JobSummary:
         node: Slot of the last start.
         started_at: Time of the last start, local and without a zone.
         run_s: How long the last run took, in seconds; None while it runs.
+        requeued_by: The event that sent it back to the queue, until it is started again.
         trouble: The newest event that is trouble but no end, for people; "" for none.
         unknown_events: Numbers of events that we do not know, the first few.
     """
@@ -83,6 +84,7 @@ class JobSummary:
     memory_used_bytes: Optional[int] = None
     disk_request_bytes: Optional[int] = None
     disk_used_bytes: Optional[int] = None
+    requeued_by: Optional[JobEvent] = None
     trouble: str = ""
     unknown_events: Tuple[int, ...] = ()
 
@@ -94,7 +96,10 @@ class JobSummary:
     @property
     def external_id(self) -> str:
         """Cluster and process as HTCondor writes them; "" where no event named them."""
-        return "" if self.cluster is None else f"{self.cluster}.{self.proc or 0}"
+        if self.cluster is None or self.cluster < 0:
+            # Events of no job carry (-01.-01.-01).
+            return ""
+        return f"{self.cluster}.{self.proc or 0}"
 
 
 def summarize_events(events: Iterable[Attributes]) -> JobSummary:
@@ -163,12 +168,13 @@ def _execute(summary: JobSummary, event: Reader) -> JobSummary:
         run_s=None,
         memory_used_bytes=None,
         disk_used_bytes=None,
+        requeued_by=None,
         trouble="",
     )
 
 
 def _image_size(summary: JobSummary, event: Reader) -> JobSummary:
-    return _with_usage(summary, event)
+    return _with_usage(_running_at_least(summary), event)
 
 
 def _job_ad_information(summary: JobSummary, event: Reader) -> JobSummary:
@@ -177,24 +183,28 @@ def _job_ad_information(summary: JobSummary, event: Reader) -> JobSummary:
 
 def _evicted(summary: JobSummary, event: Reader) -> JobSummary:
     reason = event.text("Reason")
-    return _back_in_queue(summary, event, "evicted" + (f": {reason}" if reason else ""))
+    said = "evicted" + (f": {reason}" if reason else "")
+    return _back_in_queue(summary, event, JobEvent.JOB_EVICTED, said)
 
 
 def _shadow_exception(summary: JobSummary, event: Reader) -> JobSummary:
-    return _back_in_queue(summary, event, f"shadow exception: {event.text('Message') or ''}")
+    said = f"shadow exception: {event.text('Message') or ''}"
+    return _back_in_queue(summary, event, JobEvent.SHADOW_EXCEPTION, said)
 
 
 def _reconnect_failed(summary: JobSummary, event: Reader) -> JobSummary:
-    return _back_in_queue(summary, event, f"reconnect failed: {event.text('Reason') or ''}")
+    said = f"reconnect failed: {event.text('Reason') or ''}"
+    return _back_in_queue(summary, event, JobEvent.JOB_RECONNECT_FAILED, said)
 
 
 def _disconnected(summary: JobSummary, event: Reader) -> JobSummary:
     # It keeps running for JobLeaseDuration (40 minutes) while the shadow tries to reconnect.
-    return replace(summary, trouble=f"disconnected: {event.text('DisconnectReason') or ''}")
+    said = f"disconnected: {event.text('DisconnectReason') or ''}"
+    return replace(_running_at_least(summary), trouble=said)
 
 
 def _reconnected(summary: JobSummary, event: Reader) -> JobSummary:
-    return replace(summary, trouble="")
+    return replace(_running_at_least(summary), trouble="")
 
 
 def _remote_error(summary: JobSummary, event: Reader) -> JobSummary:
@@ -220,7 +230,7 @@ def _held(summary: JobSummary, event: Reader) -> JobSummary:
         event.whole("HoldReasonCode"), event.whole("HoldReasonSubCode"), event.text("HoldReason")
     )
     if hold.kind is HoldKind.VACATE:
-        return _back_in_queue(summary, event, f"vacated: {hold.reason}")
+        return _back_in_queue(summary, event, JobEvent.JOB_EVICTED, f"vacated: {hold.reason}")
     return replace(
         _after_run(summary, event),
         state=JobState.HELD,
@@ -283,7 +293,9 @@ _FOLDS: Dict[JobEvent, Callable[[JobSummary, Reader], JobSummary]] = {
 }
 
 
-def _back_in_queue(summary: JobSummary, event: Reader, trouble: str) -> JobSummary:
+def _back_in_queue(
+    summary: JobSummary, event: Reader, requeued_by: JobEvent, trouble: str
+) -> JobSummary:
     if summary.state is JobState.HELD:
         # The shadow's last words may come after the schedd's hold.
         return replace(summary, trouble=trouble)
@@ -291,8 +303,17 @@ def _back_in_queue(summary: JobSummary, event: Reader, trouble: str) -> JobSumma
         _after_run(summary, event),
         state=JobState.IDLE,
         told_by=Confidence.EVENT_LOG,
-        trouble=trouble,
+        # An eviction follows a failed reconnect, which says more.
+        requeued_by=summary.requeued_by or requeued_by,
+        trouble=summary.trouble if summary.requeued_by else trouble,
     )
+
+
+def _running_at_least(summary: JobSummary) -> JobSummary:
+    """Return the summary of a log whose beginning is missing as that of a running job."""
+    if summary.state is not JobState.UNKNOWN:
+        return summary
+    return replace(summary, state=JobState.RUNNING, told_by=Confidence.EVENT_LOG)
 
 
 def _after_run(summary: JobSummary, event: Reader) -> JobSummary:

@@ -51,6 +51,17 @@ def is_by_person(reason: Optional[str]) -> bool:
     )
 
 
+def is_by_policy(reason: Optional[str]) -> bool:
+    """Tell whether a rule of the job or the site acted, whatever it looked at."""
+    text = reason or ""
+    return bool(
+        re.search(r"\bput on hold by\b|SYSTEM_PERIODIC_|SYSTEM_ON_EXIT_", text)
+        or re.search(r"\b(?:Periodic|OnExit)(?:Hold|Remove)\b|\bby (?:site )?policy\b", text)
+        or re.search(r"\bwast(?:e|es|ed|ing)\b|\brequest_cpus\b", text, re.IGNORECASE)
+        or re.search(r"\b(?:re)?start(?:ed|s) (?:too many|\d+) times\b", text, re.IGNORECASE)
+    )
+
+
 # --- limits in words ---------------------------------------------------------------------
 
 #: "over" alone is no word for it: "memory averaged over 5 minutes".
@@ -245,7 +256,8 @@ _OTHER_RULES: Tuple[Tuple[Cause, Pattern[str]], ...] = tuple(
         (
             Cause.DISK,
             r"failed to open '.*' as standard (?:output|error)"
-            r"|(?:can ?not|unable to|failed to) open (?:standard )?(?:output|stdout|stderr|log)\b",
+            r"|(?:can ?not|unable to|failed to) open"
+            r" (?:standard )?(?:output|stdout|stderr|log)\b",
         ),
         (
             Cause.LAUNCH_ERROR,
@@ -255,7 +267,8 @@ _OTHER_RULES: Tuple[Tuple[Cause, Pattern[str]], ...] = tuple(
             r"|executable .*(?:not found|missing|cannot|does not exist)|not executable"
             r"|docker|singularity|apptainer|container|invalid image|\bimage\b.*(?:pull|not found)"
             r"|credential|proxy|x509|scitoken|no such user|user account"
-            r"|account.* (?:invalid|expired)|setuid|SetEffectiveOwner|prepare_?(?:job )?hook|hook.*prepare",
+            r"|account.* (?:invalid|expired)|setuid|SetEffectiveOwner"
+            r"|prepare_?(?:job )?hook|hook.*prepare",
         ),
         (
             Cause.STAGE_ERROR,

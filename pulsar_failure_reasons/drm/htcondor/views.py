@@ -173,17 +173,26 @@ def with_ad(summary: JobSummary, ad: Attributes, *, from_history: bool = False) 
     told = _with_ad_values(summary, attributes)
     if told.ended:
         return told
-    state = _STATE_BY_STATUS.get(attributes.whole("JobStatus") or 0)
+    state = _state_of(attributes, from_history)
     if state is None:
         return told
-    if state is JobState.REMOVED and not from_history:
-        state = JobState.REMOVING
     told = replace(
         told,
         state=state,
         told_by=Confidence.ACCOUNTING if from_history else Confidence.CONTROLLER,
     )
     return _with_ad_state(told, attributes)
+
+
+def _state_of(ad: Reader, from_history: bool) -> Optional[JobState]:
+    """Return the state that an ad shows; None where its JobStatus is none that we know."""
+    state = _STATE_BY_STATUS.get(ad.whole("JobStatus") or 0)
+    if state is not JobState.REMOVED:
+        return state
+    if ad.whole("LastJobStatus") == JobStatus.COMPLETED:
+        # It had ended and stayed in the queue (spooled, leave_in_queue) until it was removed.
+        return JobState.COMPLETED
+    return JobState.REMOVED if from_history else JobState.REMOVING
 
 
 def _with_ad_values(summary: JobSummary, ad: Reader) -> JobSummary:
@@ -222,7 +231,8 @@ def _with_ad_state(summary: JobSummary, ad: Reader) -> JobSummary:
         return replace(summary, hold=held, last_hold=held)
     last_hold = summary.last_hold or _hold_in(ad, "LastHoldReason")
     if summary.state is JobState.REMOVED:
-        was_held = ad.whole("LastJobStatus") == JobStatus.HELD
+        # Absent only in excerpts that people made: they kept the hold because it matters.
+        was_held = ad.whole("LastJobStatus") in (JobStatus.HELD, None)
         hold = _hold_in(ad, "HoldReason") or _hold_in(ad, "LastHoldReason") or summary.hold
         return replace(
             summary,
