@@ -1,0 +1,1 @@
+"""``queued_slurm`` inside stock Pulsar, on the simulated Slurm."""

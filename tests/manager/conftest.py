@@ -1,0 +1,45 @@
+"""Fixtures: a simulated Slurm of the test's own, and Pulsars on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Iterator, List
+
+import pytest
+
+from .harness import Pulsar, Slurm, own_observers
+
+MakePulsar = Callable[..., Pulsar]
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Iterator[Slurm]:
+    """A simulated Slurm; a minute of a time limit takes a second."""
+    with Slurm(tmp_path / "slurm").in_use() as simulated:
+        yield simulated
+
+
+@pytest.fixture
+def make_pulsar(tmp_path: Path, slurm: Slurm) -> Iterator[MakePulsar]:
+    """Start a server: ``make_pulsar(missing_grace=1)``; all are shut down at the end.
+
+    Servers of one test share folders, so that the second one is the first one restarted.
+    """
+    servers: List[Pulsar] = []
+
+    def make(**options: Any) -> Pulsar:
+        servers.append(Pulsar(tmp_path, manager=options))
+        return servers[-1]
+
+    with own_observers():
+        try:
+            yield make
+        finally:
+            for server in servers:
+                server.shutdown()
+
+
+@pytest.fixture
+def pulsar(make_pulsar: MakePulsar) -> Pulsar:
+    """A server with the options of ``QUICK``."""
+    return make_pulsar()
