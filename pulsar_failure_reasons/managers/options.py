@@ -9,12 +9,14 @@ from __future__ import annotations
 import difflib
 import logging
 import math
+import re
 from typing import Any, Collection, Mapping, Optional
 
 from ..errors import ConfigurationError
 
 log = logging.getLogger("pulsar.failure_reasons.options")
 
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -67,16 +69,17 @@ class Options:
         return value in _TRUE
 
     def word(self, name: str) -> Optional[str]:
-        """Return a word without blanks, None where the option is not set.
+        """Return a name of letters, digits, ``_``, ``.`` and ``-``; None where it is not set.
 
         Raises:
-            ConfigurationError: it has blanks, starts with a hyphen or is empty.
+            ConfigurationError: it is empty, starts with a hyphen or dot, or has other characters:
+                a command could take it for an option, or for two names.
         """
         value = self._given.get(name)
         if value is None:
             return None
         text = str(value)
-        if not text or text.startswith("-") or any(character.isspace() for character in text):
+        if not _WORD.fullmatch(text):
             raise self._error(name, "a single word")
         return text
 
