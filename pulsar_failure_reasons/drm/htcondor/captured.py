@@ -20,6 +20,8 @@ from .reason_text import clean_reason
 from .values import Reader
 from .views import SIGKILL, classify_end, with_ad
 
+#: Colours, control characters and the quoting of mails.
+_NOISE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00\x07\x08\ufeff]|^(?:> ?)+", re.MULTILINE)
 _SIGXCPU = 24
 _SIGXFSZ = 25
 #: Signals that a program brings upon itself: quit, trap, abort, bus, FPE, segfault, pipe ...
@@ -67,7 +69,7 @@ def read_captured(
         external_id: The job meant: "123.0", or "123" for any process of the cluster. None
             means, where the text has several, the first that failed, or else that lives.
     """
-    jobs = read_jobs(text)
+    jobs = read_jobs(_NOISE.sub("", text))
     if external_id is not None:
         jobs = [job for job in jobs if _is(job.external_id, external_id)]
     return min(jobs, key=_rank, default=_CANNOT_TELL)

@@ -66,7 +66,7 @@ def is_by_policy(reason: Optional[str]) -> bool:
 
 #: "over" alone is no word for it: "memory averaged over 5 minutes".
 _OVER = (
-    r"(?:exceed\w*(?!\s+(?:any|what|all)\b)|excess\w*|overus\w*|above|beyond|reached|hit"
+    r"(?:exceed\w*\b(?!\s+(?:any|what|all)\b)|excess\w*|overus\w*|above|beyond|reached|hit"
     r"|surpass\w*|>=?"
     r"|too\s+(?:much|large|big|high|long|many)"
     r"|(?:more|greater|larger|longer|higher|bigger)\s+(?:\w+\s+){0,3}than"

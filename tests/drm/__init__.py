@@ -1,0 +1,1 @@
+"""Case tables for the DRM modules: one row, one situation."""
