@@ -58,13 +58,15 @@ class History:
     ``job_name`` is the name the job was submitted with, None where we do not know it. ``view``
     is what the newest answer says of the job, None where it does not know it. ``last`` is the
     newest view there was. ``missing``, ``stuck`` and ``ended`` count the successive answers
-    that said so, the newest included. ``running_at`` is when (monotonic seconds) the job was
+    that said so, the newest included. ``identity`` is the submission time and restart count of
+    the first view that told both. ``running_at`` is when (monotonic seconds) the job was
     last seen running, ``missing_at`` when an answer first lacked it.
     """
 
     job_name: Optional[str] = None
     view: Optional[JobView] = None
     last: Optional[JobView] = None
+    identity: Optional[Tuple[str, int]] = None
     missing: int = 0
     stuck: int = 0
     ended: int = 0
@@ -87,6 +89,7 @@ class History:
             view=view,
             last=_with_known_limits(view, self.last),
             job_name=self.job_name or view.job_name,
+            identity=self.identity or _identity(view),
             missing=0,
             stuck=self.stuck + 1 if view.phase is Phase.STUCK else 0,
             ended=self.ended + 1 if view.phase is Phase.ENDED else 0,
@@ -98,26 +101,32 @@ class History:
         """Tell whether the DRM has given the external id to another job since.
 
         Another name says so, and so does another submission time with the same restart count
-        (a requeue resets the submission time and counts a restart). Clocks are not compared.
+        as first seen (a requeue resets the submission time and counts a restart). Clocks are
+        not compared.
         """
         if None not in (self.job_name, view.job_name) and self.job_name != view.job_name:
             return True
-        first = self.last
-        return (
-            first is not None
-            and None not in (first.submitted_at, view.submitted_at, first.restarts, view.restarts)
-            and first.submitted_at != view.submitted_at
-            and first.restarts == view.restarts
-        )
+        first, now = self.identity, _identity(view)
+        if first is None or now is None:
+            return False
+        return first[0] != now[0] and first[1] == now[1]
+
+
+def _identity(view: JobView) -> Optional[Tuple[str, int]]:
+    # Not while a job is on its way out: slurmctld counts the restart of a requeued job before
+    # it resets its submission time (seen on 22.05, COMPLETING).
+    if view.phase is Phase.ENDING or view.submitted_at is None or view.restarts is None:
+        return None
+    return view.submitted_at, view.restarts
 
 
 def _with_known_limits(view: JobView, before: Optional[JobView]) -> JobView:
-    """Return the view with the limits and the identity that an earlier one showed and it lacks."""
+    """Return the view with the limits that an earlier one showed and it lacks."""
     if before is None:
         return view
     kept = {
         name: getattr(before, name)
-        for name in ("walltime_s", "memory_bytes", "submitted_at", "restarts")
+        for name in ("walltime_s", "memory_bytes")
         if getattr(view, name) is None and getattr(before, name) is not None
     }
     return replace(view, **kept)

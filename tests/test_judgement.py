@@ -146,6 +146,21 @@ def test_requeued_job_is_queued_again() -> None:
     assert judged([view(Phase.RUNNING), requeued]).status == "queued"
 
 
+def test_requeue_counts_before_it_resets_the_submission_time() -> None:
+    """Slurm 22.05 shows a requeued job COMPLETING with the new count and the old time."""
+    going = view(Phase.ENDING, restarts=1)
+    requeued = view(Phase.QUEUED, submitted_at="2026-11-29T11:50:00", restarts=1)
+    assert judged([view(Phase.RUNNING), going, requeued]).status == "queued"
+    assert judged([going, requeued]).status == "queued"
+
+
+def test_reused_id_after_a_requeue() -> None:
+    """Another job under the id of one that was requeued is told by the first sighting."""
+    requeued = view(Phase.QUEUED, submitted_at="2026-11-29T11:50:00", restarts=1)
+    other = view(Phase.ENDED, WELL, submitted_at="2026-11-30T08:00:00", restarts=0)
+    assert history(view(Phase.RUNNING), requeued, other).missing == 1
+
+
 def test_stuck_job_is_removed_after_its_grace() -> None:
     """Held for good: queued until the grace is over, then removed from the DRM and failed."""
     stuck = view(Phase.STUCK, stuck_detail="launch failed requeued held")

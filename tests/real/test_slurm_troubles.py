@@ -110,10 +110,7 @@ def test_requeued_and_held_past_its_grace(site: Site) -> None:
 
 def test_deadline(site: Site) -> None:
     """A job that its deadline overtakes is told of as a limit of time, naming the deadline."""
-    job_id = site.submit(
-        "sleep 600", "--begin=now+20 --time=0:30 --time-min=0:30 --deadline=now+55 --mem=100"
-    )
-    payload = site.end(job_id, timeout_s=150)
+    payload = site.end(site.submit("sleep 600", "--time=1 --deadline=now+45 --mem=100"))
     assert (payload["status"], payload["runner_state"]) == ("failed", "walltime_reached")
     assert "deadline" in payload["runner_state_message"]
 
@@ -276,15 +273,18 @@ def test_aged_out_without_accounting(no_accounting: Site) -> None:
     }
 
 
-def test_controller_forgets_all_jobs(make_slurm: SlurmFactory, tmp_path: Path) -> None:
-    """After ``slurmctld -c`` a running job is lost, also where its id is given out again."""
-    slurm = make_slurm(accounting=True)
+@pytest.mark.parametrize("accounting, cause", [(True, "cancelled"), (False, "lost")])
+def test_controller_forgets_all_jobs(
+    accounting: bool, cause: str, make_slurm: SlurmFactory, tmp_path: Path
+) -> None:
+    """After ``slurmctld -c`` a running job is over, as accounting says it, or lost."""
+    slurm = make_slurm(accounting=accounting)
     with Site(slurm, tmp_path) as site:
         lost = site.submit("sleep 600")
         site.running(lost)
         slurm.controller_stop()
         slurm.controller_start(clean=True)
-        reuser = site.submit("sleep 2")
         payload = site.end(lost, timeout_s=90)
-        assert (payload["status"], payload["failure_reason"]["cause"]) == ("failed", "lost")
-        assert site.end(reuser)["status"] == "complete"
+        assert (payload["status"], payload["failure_reason"]["cause"]) == ("failed", cause)
+        assert "cancelled_by" not in payload["failure_reason"]
+        assert site.end(site.submit("sleep 2"))["status"] == "complete"
