@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Dict
 
-from . import slurm
+from . import lsf, slurm
 
 DRM_MODULES: Dict[str, ModuleType] = {
     "slurm": slurm,
+    "lsf": lsf,
 }
