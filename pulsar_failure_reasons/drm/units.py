@@ -35,7 +35,7 @@ _LONG_MEMORY_UNITS = {
 
 # [0-9] and not \d, here and everywhere: \d also matches digits of other scripts.
 _CLOCK = re.compile(
-    r"(?:(?P<days>[0-9]{1,6})-)?(?P<parts>[0-9]{1,9}(?::[0-9]{1,9}){0,3})(?P<fraction>\.[0-9]{1,9})?"
+    r"(?:(?P<days>[0-9]{1,6})-)?(?P<parts>[0-9]{1,9}(?::[0-9]{1,9}){0,3})(?:\.[0-9]{1,9})?"
 )
 _AMOUNT = re.compile(r"(?P<number>[0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?P<unit>[A-Za-z().]*)")
 _LONGEST_TEXT = 60

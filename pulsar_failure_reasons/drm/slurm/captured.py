@@ -103,7 +103,7 @@ def _views(text: str, kinds: FrozenSet[str]) -> Dict[str, List[JobView]]:
         views["rows"] = read_rows(
             rows, needs_heading=strict or "JobState=" in text, squeue="squeue" in kinds
         )
-    elif "sacct" in kinds:
+    elif kinds & {"sacct", "auto"}:
         views["rows"] = read_rows(_without_records(text), needs_heading=False, squeue=False)
     views["seff"] = read_state_lines(lines)
     return views

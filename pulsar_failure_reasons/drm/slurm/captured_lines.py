@@ -180,7 +180,8 @@ def read_stderr(text: str, external_id: Optional[str]) -> Optional[Ended]:
     task = _read_srun_task(lines)
     if finding is not None:
         # srun tears the other tasks down after one has failed by itself.
-        if task is not None and task.cause is not Cause.UNKNOWN and "STEP" in finding.evidence.value:
+        torn_down = task is not None and "STEP" in finding.evidence.value
+        if torn_down and task is not None and task.cause is not Cause.UNKNOWN:
             return task
         return Ended(finding.cause, finding.evidence, finding.detail)
     return task
@@ -234,7 +235,8 @@ def cause_of_exit(
 
 
 _LOG_PREFIX = re.compile(
-    r"^\s*(?:\S+ )?(?:[A-Z][a-z]{2} +[0-9]+ [0-9:]{8} \S+ )?(?:slurm(?:ctld|d|stepd)(?:\[[0-9]+\])?: )?"
+    r"^\s*(?:\S+ )?(?:[A-Z][a-z]{2} +[0-9]+ [0-9:]{8} \S+ )?"
+    r"(?:slurm(?:ctld|d|stepd)(?:\[[0-9]+\])?: )?"
     r"(?:\[[0-9T:. -]+(?:[+-][0-9:]+)?\]\s*)?"
     r"(?P<step>\[(?P<id>[0-9_+]+)(?:\.[a-z0-9]+)?\]\s*)?"
 )

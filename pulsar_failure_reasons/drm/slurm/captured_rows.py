@@ -118,9 +118,8 @@ def _row(line: str, heading: Optional[_Heading], squeue: bool) -> Optional[Row]:
         if heading:
             return _by_names(_aligned(cells, heading.names))
         return _by_looks(cells, squeue)
-    if heading and heading.spans:
-        return _by_names(_sliced(line, heading))
-    return _by_blanks(line, heading, squeue)
+    sliced = _sliced(line, heading) if heading and heading.spans else None
+    return (_by_names(sliced) if sliced else None) or _by_blanks(line, heading, squeue)
 
 
 def _separator_of(line: str) -> Optional[str]:
@@ -142,10 +141,12 @@ def _aligned(cells: List[str], names: List[str]) -> Dict[str, str]:
     return dict(zip(names, joined))
 
 
-def _sliced(line: str, heading: _Heading) -> Dict[str, str]:
-    """Cut a line of sacct's at the dashes under its headings."""
+def _sliced(line: str, heading: _Heading) -> Optional[Dict[str, str]]:
+    """Cut a line of sacct's at the dashes under its headings; None where words cross a cut."""
     cells: Dict[str, str] = {}
     for name, (start, end) in zip(heading.names, heading.spans):
+        if line[end:end + 1].strip():
+            return None
         cells[name] = line[start:end].strip()
     return cells
 

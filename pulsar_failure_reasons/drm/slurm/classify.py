@@ -189,8 +189,8 @@ def signal_from_reason(reason: str) -> Optional[int]:
 def parse_exit_code(text: str) -> Tuple[Optional[int], Optional[int]]:
     """Return (exit code, signal) of ``3:0``, ``0:15`` or a raw wait status; None: not said.
 
-    squeue's ``exit_code`` is the raw wait status (768 is exit code 3) on 22.05 and 24.11, so a
-    number without a colon is read as one.
+    squeue's ``exit_code`` is the raw wait status on 22.05 (768 is exit code 3), and ``3:0`` on
+    24.11; a number without a colon is read as a wait status.
 
     Raises:
         OutputParseError: the text has none of these forms.
@@ -204,5 +204,7 @@ def parse_exit_code(text: str) -> Tuple[Optional[int], Optional[int]]:
     first, second = int(match.group(1)), match.group(2)
     if second is not None:
         return first, int(second) or None
-    # The bit 0x80 says that a core was dumped.
-    return (first >> 8) & 0xFF, (first & 0x7F) or None
+    # The bit 0x80 says that a core was dumped (253 is 0:125). Beside a signal the upper bits
+    # mean nothing: an output that cannot be opened is 4021, which scontrol shows as 0:53.
+    signal = first & 0x7F
+    return (0, signal) if signal else ((first >> 8) & 0xFF, None)

@@ -71,22 +71,28 @@ def error_from_command(
     same of other people's jobs under PrivateData. scontrol prints ``Job 13_7 not found`` on
     stdout, so callers of scontrol pass both texts.
     """
-    if returncode == 0:
-        return None
     command = os.path.basename(argv[0]) if argv else "slurm"
     words = _words(stderr_text)
+    if returncode == 0:
+        # squeue of a user that the host's accounts do not know (now): headings, no jobs, rc 0.
+        unanswered = command == "squeue" and re.search(r"error: Invalid user", stderr_text)
+        return DrmUnreachableError(f"squeue did not answer: {words}") if unanswered else None
     if command == "sbatch":
         return _submission_error(words, returncode)
     if _ACCOUNTING_OFF.search(stderr_text):
         return AccountingDisabledError(f"{command}: {words}")
     if _UNKNOWN_JOB.search(stderr_text) and not _UNREACHABLE.search(stderr_text):
         return None
+    return _unreachable(command, returncode, words)
+
+
+def _unreachable(command: str, returncode: int, words: str) -> DrmUnreachableError:
     return DrmUnreachableError(f"{command} failed with {_end(returncode)}: {words or 'no message'}")
 
 
 def _submission_error(words: str, returncode: int) -> DrmError:
     if returncode < 0 or _UNREACHABLE.search(words):
-        return DrmUnreachableError(f"sbatch failed with {_end(returncode)}: {words or 'no message'}")
+        return _unreachable("sbatch", returncode, words)
     for pattern, kind in _REFUSALS:
         if re.search(pattern, words, re.IGNORECASE):
             return SubmissionRefusedError(f"Slurm refused the submission, {kind}: {words}")

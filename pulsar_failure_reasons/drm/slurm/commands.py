@@ -23,8 +23,8 @@ SACCT_FIELDS = (
 
 #: Variables that change what Slurm's commands ask for or print.
 _SCRUBBED = re.compile(
-    r"(?:SQUEUE|SACCT|SCONTROL|SCANCEL|SBATCH|SLURM_TIME_FORMAT|SLURM_CLUSTERS|SLURM_JSON"
-    r"|SLURM_YAML|SLURM_BITSTR_LEN|SLURM_DEBUG_FLAGS|LC_|LANG|LANGUAGE)(?:_.*|$)?"
+    r"(?:SQUEUE|SACCT|SCONTROL|SCANCEL|SBATCH|LC)_.*|LANG|LANGUAGE"
+    r"|SLURM_(?:TIME_FORMAT|CLUSTERS|JSON|YAML|BITSTR_LEN|DEBUG_FLAGS)"
 )
 
 # A digit first would be read as the width of the column, "," and "%" have meanings of their own.

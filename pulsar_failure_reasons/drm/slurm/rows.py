@@ -30,7 +30,8 @@ def parse_rows(
     chunks = text.split(separator)
     fields = chunks[:-1]
     # Headings hold no newline, so the first row ends at the first one after a separator.
-    width = next((i for i, chunk in enumerate(chunks) if i and chunk[:1] in "\r\n"), len(fields))
+    ends = (i for i, chunk in enumerate(chunks) if i and chunk.startswith(("\n", "\r")))
+    width = next(ends, len(fields))
     headings = [_last_line(fields[0])] + fields[1:width] if fields else []
     if not set(required) <= set(headings):
         raise OutputParseError(
@@ -43,7 +44,8 @@ def parse_rows(
         )
     rows = []
     for start in range(width, len(fields), width):
-        row = [_last_line(fields[start])] + fields[start + 1 : start + width]
+        end = start + width
+        row = [_last_line(fields[start])] + fields[start + 1:end]
         # One row of headings per cluster with --clusters.
         if row != headings:
             rows.append({key: value for key, value in zip(headings, row) if key})

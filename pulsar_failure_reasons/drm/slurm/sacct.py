@@ -61,8 +61,9 @@ def _view(job: str, row: Mapping[str, str]) -> JobView:
         raise OutputParseError(f"sacct printed a job without a state: {dict(row)!r:.200}")
     cpus, nodes = whole_number(row.get("AllocCPUS")), whole_number(row.get("NNodes"))
     name: Optional[str] = row["JobName"]
-    if name == "allocation":
-        # What sacct prints for about 5 s until slurmdbd has the name (22.05).
+    if name == "allocation" or "?" in row["JobName"]:
+        # "allocation" is what sacct prints for about 5 s until slurmdbd has the name (22.05), "?"
+        # what a database without UTF-8 makes of other letters. Neither may pass for another job.
         name = None
     return JobView(
         external_id=job,

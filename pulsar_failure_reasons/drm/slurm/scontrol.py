@@ -22,15 +22,16 @@ from .fields import duration, memory, text_or_none, tres_memory, whole_number
 _RECORD_START = re.compile(r"^[ \t]*(?=JobId=[0-9])", re.MULTILINE)
 _HEAD = re.compile(
     r"JobId=(?P<id>[0-9]+)"
-    r"(?:\s+ArrayJobId=(?P<array>[0-9]+)\s+ArrayTaskId=(?P<task>\S+)(?:\s+ArrayTaskThrottle=\S+)?)?"
+    r"(?:\s+ArrayJobId=(?P<array>[0-9]+)\s+ArrayTaskId=(?P<task>\S+)"
+    r"(?:\s+ArrayTaskThrottle=\S+)?)?"
     r"(?:\s+(?:Het|Pack)JobId=(?P<het>[0-9]+)\s+(?:Het|Pack)JobOffset=(?P<offset>[0-9]+))?"
     r"\s+JobName="
 )
 # WCKey is there where the site tracks it, FailedNode since 23.02.
 _ANCHOR = re.compile(
-    r"(?:\s+(?:Het|Pack)JobIdSet=\S+)?\s+UserId=\S+\s+GroupId=\S.*?\s+(?:MCS_label=\S+\s+)?Priority=[0-9]+\s+Nice=-?[0-9]+\s+"
-    r"Account=\S*\s+QOS=\S*\s+(?:WCKey=\S*\s+)?"
-    r"JobState=(?P<state>[A-Za-z_,+]+)\s+Reason=(?P<reason>\S.*?)\s+"
+    r"(?:\s+(?:Het|Pack)JobIdSet=\S+)?\s+UserId=\S+\s+GroupId=\S.*?\s+"
+    r"(?:MCS_label=\S+\s+)?Priority=[0-9]+\s+Nice=-?[0-9]+\s+Account=\S*\s+"
+    r"QOS=\S*\s+(?:WCKey=\S*\s+)?JobState=(?P<state>[A-Za-z_,+]+)\s+Reason=(?P<reason>\S.*?)\s+"
     r"(?:FailedNode=\S*\s+)?Dependency=\S",
 )
 _SECOND_STATE = re.compile(r"QOS=\S*\s+(?:WCKey=\S*\s+)?JobState=")

@@ -21,7 +21,8 @@ _SLURMS_LINE = re.compile(rf"\s*(?:(?:{_DAEMON}|srun|salloc):\s+|(?=error:\s+\*\
 _GLUED = re.compile(rf"(?P<before>\S.*?){_DAEMON}:\s+(?P<said>error:\s.*)")
 
 _JOB_IN_LINE = re.compile(
-    r"(?:StepId=|JobId=|\bjob_?id[ =]|\bJOB |\bSTEP |\b[Ss]tep |\b[Jj]ob )(?P<id>[0-9][0-9_+\[\]]*|[A-Z<>_-]+\b)"
+    r"(?:StepId=|JobId=|\bjob_?id[ =]|\bJOB |\bSTEP |\b[Ss]tep |\b[Jj]ob )"
+    r"(?P<id>[0-9][0-9_+\[\]]*|[A-Z<>_-]+\b)"
 )
 
 _NUMBERS = re.compile(r"\(([0-9]{1,18}) > ([0-9]{1,18})\)")
@@ -77,15 +78,15 @@ _RULES: Tuple[_Rule, ...] = (
     _rule(r"DUE TO PREEMPTION|has been preempted", Cause.PREEMPTED),
     _rule(r"DUE TO NODE FAIL|Node failure on|NODE FAILURE", Cause.NODE_FAILURE),
     _rule(
-        r"could ?n[o']t open std(?:out|err|in)|could not open (?:std)?(?:out|err)put file"
-        r"|Unable to open (?:std)?(?:out|err)|IO setup failed|could not open std(?:out|err|in) file",
+        r"(?:could ?not|couldn't|unable to) open (?:std(?:out|err|in)|output file)"
+        r"|IO setup failed",
         Cause.DISK,
         _says(OUTPUT_NOT_OPENED),
     ),
     _rule(r"No space left on device|Disk quota exceeded", Cause.DISK),
     _rule(
         r"execve\(\)|bad interpreter|Batch script contains|Unable to exec|task launch failed"
-        r"|Unable to create (?:TMPDIR|job step)|launch failed",
+        r"|Unable to create (?:TMPDIR|job step|step for job)|launch failed",
         Cause.LAUNCH_ERROR,
         _exec_detail,
     ),
@@ -96,7 +97,10 @@ _RULES: Tuple[_Rule, ...] = (
     ),
     _rule(r"CANCELLED AT .*DUE TO SIGNAL", Cause.CANCELLED, _signal_detail),
     # DUE TO JOB REQUEUE is no end: the job runs again.
-    _rule(r"(?:CANCELLED|KILLED) AT (?!.*DUE TO)", Cause.CANCELLED),
+    _rule(
+        r"(?:CANCELLED|KILLED) AT (?!.*DUE TO)|Job allocation \S+ has been revoked",
+        Cause.CANCELLED,
+    ),
 )
 
 
