@@ -55,17 +55,16 @@ class _Kit:
 
 
 def _kit(wheel):
-    source = wheel
-    if wheel is None:
-        from fake_htcondor import small as source
+    if wheel is not None:
+        sources = (wheel, wheel.classad)
+    else:
+        from fake_htcondor import small, small_log
+
+        sources = (small, small_log)
+        sys.modules.setdefault("classad2", small)
     kit = _Kit()
     for name in NAMES:
-        if hasattr(source, name):
-            setattr(kit, name, getattr(source, name))
-    if wheel is not None:
-        kit.ClassAd, kit.ExprTree = wheel.classad.ClassAd, wheel.classad.ExprTree
-    else:
-        sys.modules.setdefault("classad2", source)
+        setattr(kit, name, next(getattr(one, name) for one in sources if hasattr(one, name)))
     return kit
 
 
@@ -74,12 +73,12 @@ if HERE not in sys.path:  # loaded by its file name
 
 from fake_htcondor import client as _client  # noqa: E402
 
-_wheel = _load_wheel()
-_made_of = _kit(_wheel)
-if _wheel is not None:
-    __path__ = _wheel.__path__
+WHEEL = _load_wheel()  # the real module, for whoever needs both
+_made_of = _kit(WHEEL)
+if WHEEL is not None:
+    __path__ = WHEEL.__path__
     globals().update(
-        {name: value for name, value in vars(_wheel).items() if not name.startswith("_")}
+        {name: value for name, value in vars(WHEEL).items() if not name.startswith("_")}
     )
 else:
     globals().update({name: value for name, value in vars(_made_of).items()})

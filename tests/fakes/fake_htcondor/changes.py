@@ -111,19 +111,21 @@ def measured(job, rss_kb, show):
         log(job, events.image_size(rss_kb, (rss_kb + 1023) // 1024, rss_kb))
 
 
-def stopped(job):
-    """The pool ends the job's process: what every such end leaves in the ad."""
-    if job.status == RUNNING:
-        now = int(time.time())
-        if job.extra.get("executing"):
-            job.set(ExitBySignal=True, ExitSignal=15, ExitReason="died on signal 15 (Terminated)")
-            job.ad["ToE"] = (
-                '[ How = "DEACTIVATE_CLAIM"; Who = "<127.0.0.1:9618>"; When = %d; HowCode = 1 ]'
-                % now
-            )
-        _run_is_over(job, now)
-        job.set(VacateReason="", VacateReasonCode=0, VacateReasonSubCode=0, LastVacateTime=now)
-        job.extra["killed_at"] = now if job.extra.get("executing") else None
+def stopped(job, killed=True):
+    """The pool ends the job's run: what every such end leaves in the ad.
+
+    ``killed`` is false where the starter gave up by itself: it then reports no end of a process.
+    """
+    now = int(time.time())
+    killed = killed and job.extra.get("executing", False)
+    if killed:
+        job.set(ExitBySignal=True, ExitSignal=15, ExitReason="died on signal 15 (Terminated)")
+        job.ad["ToE"] = (
+            '[ How = "DEACTIVATE_CLAIM"; Who = "<127.0.0.1:9618>"; When = %d; HowCode = 1 ]' % now
+        )
+    _run_is_over(job, now)
+    job.set(VacateReason="", VacateReasonCode=0, VacateReasonSubCode=0, LastVacateTime=now)
+    job.extra["killed_at"] = now if killed else None
 
 
 def _run_is_over(job, now):
@@ -143,7 +145,7 @@ def hold(job, reason, code, subcode=0, remote_message=None, remote_code=None):
     if job.status == RUNNING:
         executed = job.extra.get("executing", False)
         usage = table(job, executed)
-        stopped(job)
+        stopped(job, killed=code in POLICY_HOLDS + USER_HOLDS)
         if code in USER_HOLDS:
             log(job, events.evicted("", usage))
         elif code not in POLICY_HOLDS + WITHOUT_STARTER:
@@ -154,15 +156,20 @@ def hold(job, reason, code, subcode=0, remote_message=None, remote_code=None):
             log(job, events.evicted(reason.replace("\n", "|"), usage))
     log(job, events.held(reason, code, subcode))
     job.enter(HELD)
-    job.drop("HoldReason")
-    if reason:
-        job.set(HoldReason=reason)
-    job.set(HoldReasonCode=code, HoldReasonSubCode=subcode, NumHolds=job["NumHolds"] + 1)
+    job.set(
+        HoldReason=reason or "",
+        HoldReasonCode=code,
+        HoldReasonSubCode=subcode,
+        NumHolds=job["NumHolds"] + 1,
+    )
 
 
 def release(job, reason):
     """A held job may run again. ``reason`` None: the client lost it."""
+    in_cluster_ad = job["HoldReasonCode"] == 15
     _forget_hold(job)
+    if in_cluster_ad:  # it can only be overridden there
+        job.ad.update(HoldReason="undefined", HoldReasonCode="undefined")
     if reason is not None:
         job.set(ReleaseReason=reason)
     job.enter(IDLE)
@@ -184,23 +191,49 @@ def spooled(job):
 
 
 def remove(job, reason, evicts=True):
-    """The job is removed. Policies and RemoveX leave no JOB_EVICTED (``evicts=False``)."""
-    usage = table(job)
-    ran = job.status == RUNNING and job.extra.get("executing")
-    stopped(job)
-    if ran and evicts:
-        log(job, events.evicted("", usage))
-    log(job, events.aborted(reason, job.extra.get("killed_at") if ran and evicts else None))
+    """The job is removed. Policies leave no JOB_EVICTED (``evicts=False``)."""
+    if job.status == RUNNING:
+        mark_removed(job, reason)
+        finish_removal(job, evicts)
+        return
+    log(job, events.aborted(reason, job.extra.get("killed_at")))
     job.enter(REMOVED)
     if reason is not None:
         job.set(RemoveReason=reason)
+
+
+def mark_removed(job, reason):
+    """A running job is to go: JobStatus is 3 until its processes are gone."""
+    job.extra["removal"] = reason
+    job.enter(REMOVED)
+    if reason is not None:
+        job.set(RemoveReason=reason)
+
+
+def finish_removal(job, evicts=True):
+    """The processes of a job that was marked are gone, and so is the job."""
+    reason, usage = job.extra.pop("removal"), table(job)
+    executed = job.extra.get("executing")
+    stopped(job)
+    if executed and evicts:
+        log(job, events.evicted("", usage))
+    log(job, events.aborted(reason, job.extra["killed_at"]))
+
+
+def remove_at_once(job, reason):
+    """RemoveX: a job that was removed goes whether its processes are gone or not."""
+    job.extra.pop("removal", None)
+    if reason is not None:
+        job.set(RemoveReason=reason)
+    log(job, events.aborted(reason))
 
 
 def put_back(job, *told):
     """A running job goes back to idle; ``told`` are the events that say why."""
     for event in told:
         log(job, event)
-    stopped(job)
+    if job.status == RUNNING:
+        stopped(job)
     job.enter(IDLE)
 
 
@@ -208,7 +241,6 @@ def ended(job, exit_code, signal):
     """The job's process ended by itself: False if the job is held or runs again for it."""
     now = int(time.time())
     job.set(ExitBySignal=signal is not None, NumJobCompletions=job["NumJobCompletions"] + 1)
-    job.drop("ExitCode", "ExitSignal", "ExitReason")
     if signal is None:
         job.set(ExitCode=exit_code, ExitStatus=exit_code)
     else:

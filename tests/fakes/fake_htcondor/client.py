@@ -13,6 +13,10 @@ from fake_htcondor.store import Job, open_store
 
 IDS = re.compile(r"\d+\.\d+")
 SPOOL_REASON = "Spooling input data files"
+SPOOLED_LEAVES = (
+    "JobStatus == 4 && (time() - (CompletionDate ?: time())) < 864000 && "
+    "(StageOutFinish ?: 0) < EnteredCurrentStatus"
+)
 
 
 def bind(kit):
@@ -173,6 +177,7 @@ def bind(kit):
                     job.set(TotalSubmitProcs=len(jobs))
                     if spool:
                         job.set(JobStatus=5, HoldReason=SPOOL_REASON, HoldReasonCode=16)
+                        job.ad["LeaveJobInQueue"] = SPOOLED_LEAVES
                 open_queue.put(*jobs)
             for job in jobs:
                 changes.submitted(job, settings)
@@ -264,11 +269,21 @@ def _selection(kit, spec):
 def _act_on(queue, job, action, reason, code):
     """Do one action to one job; return which total it counts in."""
     status = job.status
-    if action in ("Remove", "RemoveX"):
+    if action == "RemoveX":
+        if status != changes.REMOVED:
+            return "BadStatus"
+        changes.remove_at_once(job, reason)
+        queue.leave(job)
+        return "Success"
+    if action == "Remove":
         if status == changes.REMOVED:
             return "AlreadyDone"
-        changes.remove(job, reason, evicts=action == "Remove")
-        queue.leave(job)
+        if status == changes.RUNNING and process.alive(job.extra.get("runner")):
+            changes.mark_removed(job, reason)
+            queue.put(job)
+        else:
+            changes.remove(job, reason)
+            queue.leave(job)
         return "Success"
     if action == "Hold":
         if status == changes.HELD:
@@ -302,7 +317,7 @@ def _totals(kit, totals, jobs):
     for name, number in totals.items():
         ad["Total" + name] = number
     ad["TotalPermissionDenied"] = 0
-    ad["TotalJobAds"] = jobs + 1
+    ad["TotalJobAds"] = jobs
     ad["TotalChangedAds"] = 1 if totals["Success"] else 0
     return ad
 

@@ -16,11 +16,11 @@ TRANSFER_OUTPUT = (
 
 
 class Held(Exception):
-    """The job cannot start; ``hold`` is (reason, code, subcode, the starter's own text)."""
+    """The job is to be held: arguments for ``changes.hold``."""
 
-    def __init__(self, reason, code, subcode, remote=None):
+    def __init__(self, reason, code, subcode=0, remote_message=None, remote_code=None):
         super().__init__(reason)
-        self.hold = (reason, code, subcode, remote)
+        self.hold = (reason, code, subcode, remote_message, remote_code)
 
 
 def transfers(job):
@@ -36,7 +36,8 @@ def transfer_input(job, scratch):
     limit = job["MaxTransferInputMB"]
     size_mb = sum(os.path.getsize(path) for path in sources if os.path.isfile(path)) / 2.0**20
     if limit is not None and limit >= 0 and size_mb > limit:
-        raise Held("Input files are larger than the allowed %d MB" % limit, 32, 0)
+        words = "TransferInputSizeMB (%d) is greater than MAX_TRANSFER_INPUT_MB (%d) at submit time"
+        raise Held(words % (-int(-size_mb // 1), limit), 32)
     changes.log(job, events.transfer(2, changes.ADDRESS % "slot1_1_fake"))
     for path in sources:
         try:
@@ -82,47 +83,54 @@ def open_streams(job):
 
 
 def transfer_output(job, scratch):
-    """Copy what the job asked for back; what to hold the job with if that fails, or None."""
-    names = [name.strip() for name in (job["TransferOutput"] or "").split(",") if name.strip()]
-    if job["TransferOutput"] is None:
-        inputs = {
-            os.path.basename(name.strip()) for name in (job["TransferInput"] or "").split(",")
-        }
-        names = sorted(set(os.listdir(scratch)) - inputs - {os.path.basename(job["Cmd"])})
+    """Copy what the job asked for back; raise Held if that fails."""
     changes.log(job, events.transfer(5))
+    try:
+        _send_back(job, scratch)
+    finally:
+        changes.log(job, events.transfer(6))
+
+
+def _send_back(job, scratch):
     limit, sent = job["MaxTransferOutputMB"], 0
-    problem = None
-    for name in names:
+    for name in _output_names(job, scratch):
         source = os.path.join(scratch, name)
+        target = os.path.join(job["Iwd"], os.path.basename(name))
         try:
             sent += os.path.getsize(source)
-            if limit is not None and limit >= 0 and sent > limit * 2**20:
-                problem = (
-                    "max total download bytes exceeded (max=%d MB, this file=%d MB)"
-                    % (limit, sent // 2**20),
-                    33,
-                    0,
-                )
-                break
-            shutil.copy(source, os.path.join(job["Iwd"], os.path.basename(name)))
         except OSError as error:
-            where = (
-                "execution",
-                changes.slot(job),
-                "sending",
-                "to access point localhost",
-                "reading from",
-                source,
-                error.errno,
-                error.strerror,
-            )
-            problem = (
-                TRANSFER_OUTPUT % where,
+            told = (source, error.errno, error.strerror)
+            where = ("execution", changes.slot(job), "sending", "to access point localhost")
+            remote = "STARTER at 127.0.0.1 failed to send file(s): |Error: reading from file %s: "
+            # the transfer object calls this a failed input (13) while JOB_HELD calls it output (12)
+            raise Held(
+                TRANSFER_OUTPUT % (where + ("reading from",) + told),
                 12,
                 error.errno,
-                "STARTER at 127.0.0.1 failed to send file(s): "
-                "|Error: reading from file %s: (errno %d) %s" % where[5:],
+                remote % source + "(errno %d) %s" % told[1:],
+                13,
             )
-            break
-    changes.log(job, events.transfer(6))
-    return problem
+        if limit is not None and limit >= 0 and sent > limit * 2**20:
+            raise Held(
+                "STARTER at 127.0.0.1 failed to send file(s) to <127.0.0.1:9618>: |Error: sending "
+                "file %s: max total download bytes exceeded (max=%d MB, this file=%d MB); SHADOW "
+                "failed to receive file(s) from <127.0.0.1:9618>"
+                % (source, limit, os.path.getsize(source) // 2**20),
+                33,
+            )
+        try:
+            shutil.copy(source, target)
+        except OSError as error:
+            told = (target, error.errno, error.strerror)
+            where = ("access", "localhost", "receiving")
+            where += ("from execution point %s" % changes.slot(job), "writing to")
+            remote = "SHADOW at 127.0.0.1 - |Error: writing to file %s: (errno %d) %s" % told
+            raise Held(TRANSFER_OUTPUT % (where + told), 12, error.errno, remote)
+
+
+def _output_names(job, scratch):
+    """The names that the job asks for, or all new files."""
+    if job["TransferOutput"] is not None:
+        return [name.strip() for name in job["TransferOutput"].split(",") if name.strip()]
+    inputs = {os.path.basename(name.strip()) for name in (job["TransferInput"] or "").split(",")}
+    return sorted(set(os.listdir(scratch)) - inputs - {os.path.basename(job["Cmd"])})

@@ -136,6 +136,8 @@ class Runner:
             return None
         if job.status == changes.COMPLETED and job["LeaveJobInQueue"] is True:
             return 0.2
+        if "removal" in job.extra:
+            changes.finish_removal(job)
         open_queue.leave(job)
         return None
 
@@ -246,8 +248,7 @@ class Runner:
         try:
             self._launch(job)
         except files.Held as held:
-            reason, code, subcode, remote = held.hold
-            changes.hold(job, reason, code, subcode, remote)
+            changes.hold(job, *held.hold)
 
     def _launch(self, job):
         iwd = job["Iwd"]
@@ -298,9 +299,12 @@ class Runner:
         exit_code, number = self.result
         self.result = None
         if files.transfers(job):
-            problem = files.transfer_output(job, self.scratch)
-            if problem is not None:
-                changes.hold(job, *problem)
+            try:
+                files.transfer_output(job, self.scratch)
+            except files.Held as held:
+                job.set(ExitBySignal=number is not None)
+                job.set(**({"ExitCode": exit_code} if number is None else {"ExitSignal": number}))
+                changes.hold(job, *held.hold)
                 return 0.0
         changes.ended(job, exit_code, number)
         return 0.0

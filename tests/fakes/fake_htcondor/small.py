@@ -252,6 +252,3 @@ class SubmitResult:
         return self._values[3]
 
     __int__ = cluster
-
-
-from fake_htcondor.small_log import JobEvent, JobEventLog  # noqa: E402, F401

@@ -96,7 +96,7 @@ class JobEventLog:
             self._handle.seek(self._offset)
             rest = self._handle.read()
             end = rest.find(END.encode())
-            while end > 0 and rest[end - 1 : end] != b"\n":
+            while end > 0 and rest[end - 1] != 10:  # three dots within a line
                 end = rest.find(END.encode(), end + 1)
             if end >= 0:
                 self._offset += end + len(END)

@@ -133,6 +133,8 @@ def expand(value, macros, depth=0):
 def _basics(known, cluster, proc, settings):
     now = int(time.time())
     iwd = os.path.abspath(known.get("initialdir") or os.getcwd())
+    if not os.path.isdir(iwd):
+        raise SubmitError("No such directory: %s" % iwd)
     owner = settings["owner"]
     ad = {
         "MyType": '"Job"',
