@@ -61,9 +61,10 @@ class SlurmSource:
         separator = _fresh_separator()
         result = self._run(squeue_command(self._user, separator, self._cluster))
         views = parse_squeue(result.stdout, separator)
-        if not views and "error" in result.stderr.lower():
+        complaint = _complaint(result.stderr)
+        if not views and complaint:
             # Seen on 22.05: "Invalid user" is an error text, an exit code of 0, and no job.
-            raise DrmUnreachableError(f"squeue: {clean_text(result.stderr)}")
+            raise DrmUnreachableError(f"squeue: {clean_text(complaint)}")
         return views
 
     def query_ended(self, external_ids: Sequence[str]) -> Optional[List[JobView]]:
@@ -113,6 +114,12 @@ class SlurmSource:
         if error is not None:
             raise error
         return result
+
+
+def _complaint(stderr: str) -> str:
+    """Return the errors that squeue told, but for a field that this version does not know."""
+    errors = [line for line in stderr.splitlines() if "error" in line.lower()]
+    return "\n".join(line for line in errors if "Invalid job format specification" not in line)
 
 
 def _has(command: str) -> bool:
