@@ -182,7 +182,8 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
         try:
             return str(self.drmaa_session.run_job(**attributes))
         except Exception as error:  # whatever the DRMAA library raises is its word of refusal
-            raise SubmissionRefusedError(f"DRMAA: {error}") from error
+            no_sbatch = "sbatch is not on PATH; " if self._submit_by == "auto" else ""
+            raise SubmissionRefusedError(f"{no_sbatch}DRMAA: {error}") from error
 
     def _submits_by_sbatch(self) -> bool:
         if self._submit_by == "auto":
@@ -216,7 +217,8 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
         """See ``RecordingManager``: a native specification may name the job itself."""
         text = self.native_specification or self._submitted_native_specification(job_id) or ""
         return not any(
-            option.startswith(("--job-name", "-J")) for option in shlex.split(text)
+            # sbatch takes any beginning of a long option that only one has.
+            option.startswith(("--j", "-J")) for option in shlex.split(text)
         )
 
     def _submitted_native_specification(self, job_id: str) -> Optional[str]:
@@ -247,11 +249,11 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
         return classify_stderr(text, external_id)
 
     def _kill_external(self, external_id: str) -> None:
-        if not self._submits_by_sbatch():
-            super()._kill_external(external_id)
-            return
         try:
-            self._source(self._cluster_of(external_id)).cancel([external_id])
-        except DrmError as error:
-            log.warning("(%s) could not be cancelled now, trying again: %s", external_id, error)
+            if self._submits_by_sbatch():
+                self._source(self._cluster_of(external_id)).cancel([external_id])
+            else:
+                super()._kill_external(external_id)
+        except Exception as error:  # a DrmError, or whatever the DRMAA library raises
+            log.info("(%s) could not be cancelled now, trying again: %s", external_id, error)
             self.observer(external_id).cancel_later(external_id)
