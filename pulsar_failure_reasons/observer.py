@@ -18,11 +18,11 @@ import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import Callable, Dict, Hashable, List, Optional, Protocol, Sequence, Set, Tuple
+from typing import Callable, Dict, Hashable, List, Optional, Protocol, Sequence, Tuple
 
 from .drm.base import DrmSource, JobView, Phase
 from .drm.combine import combine_views
-from .drm.external_ids import base_id, same_job
+from .drm.external_ids import alive_ids, base_id, same_job
 from .errors import DrmError
 
 log = logging.getLogger("pulsar.failure_reasons.observer")
@@ -82,12 +82,25 @@ class Answer:
         """Return the job as the answer shows it, its elements folded into one; None if absent."""
         external_id = watch.external_id
         if external_id is None:
-            views = self._by_name.get(watch.job_name or "", [])
+            views = self._one_job_named(watch.job_name or "")
         else:
             candidates = self._by_base_id.get(base_id(external_id), [])
             views = [view for view in candidates if same_job(external_id, view.external_id)]
         views = [view for view in views if watch.recognises(view)]
         return combine_views(views) if views else None
+
+    def is_alive(self, external_id: str) -> bool:
+        """Tell whether the answer shows any element of the job that has not ended."""
+        return bool(alive_ids(external_id, self._by_base_id.get(base_id(external_id), [])))
+
+    def _one_job_named(self, name: str) -> List[JobView]:
+        """Return the job of this name, a living one before those that have ended.
+
+        None where there are several: an earlier attempt, or another server's job.
+        """
+        views = self._by_name.get(name, [])
+        views = [view for view in views if view.phase is not Phase.ENDED] or views
+        return views if len({base_id(view.external_id) for view in views}) == 1 else []
 
 
 class Outage:
@@ -134,12 +147,13 @@ class Observer:
         self.counters = Counters()
         self.clock = clock
         self._watches: Dict[Key, Watch] = {}
-        self._cancels: Set[str] = set()
+        self._cancels: Dict[str, float] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: Optional[threading.Thread] = None
         self._controller = Outage(source.label)
         self._accounting = Outage(f"{source.label} accounting")
+        self._cancellation = Outage(f"{source.label}, asked to cancel jobs,")
         self._failures = 0
         self._counters_logged_at = clock()
 
@@ -172,9 +186,9 @@ class Observer:
         return len(self._watches)
 
     def cancel_later(self, external_id: str) -> None:
-        """Take a job out of the DRM in the next pass that gets an answer."""
+        """Take a job out of the DRM as soon as it answers; tried until the job is gone."""
         with self._lock:
-            self._cancels.add(external_id)
+            self._cancels.setdefault(external_id, self.clock())
             self._ensure_thread()
 
     def stop(self, timeout_s: Optional[float] = None) -> None:
@@ -229,8 +243,8 @@ class Observer:
         self._count(began)
 
     def _pass(self, began: float) -> None:
-        watches, cancels = self._due(began)
-        if not watches and not cancels:
+        watches = self._due(began)
+        if not watches and not self._cancels:
             return
         self.counters.job_queries += 1
         answer = Answer(self.source.query_jobs())
@@ -245,15 +259,31 @@ class Observer:
                 self._show(key, watch, view, began)
         if missing:
             self._look_into_accounting(missing, began)
-        if cancels:
-            self.source.cancel(cancels)
-            with self._lock:
-                self._cancels.difference_update(cancels)
+        self._cancel(answer, began)
 
-    def _due(self, began: float) -> Tuple[Dict[Key, Watch], List[str]]:
+    def _due(self, began: float) -> Dict[Key, Watch]:
         with self._lock:
-            due = {key: watch for key, watch in self._watches.items() if watch.since < began}
-            return due, sorted(self._cancels)
+            return {key: watch for key, watch in self._watches.items() if watch.since < began}
+
+    def _cancel(self, answer: Answer, began: float) -> None:
+        """Cancel what is to be cancelled, with one command; what is gone needs it no more."""
+        with self._lock:
+            for external_id, since in list(self._cancels.items()):
+                if since < began and not answer.is_alive(external_id):
+                    del self._cancels[external_id]
+            ids = sorted(self._cancels)
+        if not ids:
+            return
+        try:
+            self.source.cancel(ids)
+        except DrmError as error:
+            # The jobs were seen, so this is no outage of the DRM.
+            self._cancellation.began(error, began)
+            return
+        self._cancellation.ended(self.clock())
+        with self._lock:
+            for external_id in ids:
+                self._cancels.pop(external_id, None)
 
     def _show(self, key: Key, watch: Watch, view: Optional[JobView], at: float) -> None:
         if watch.see(view, at):

@@ -14,15 +14,16 @@ from __future__ import annotations
 import logging
 import math
 import os
+import shlex
 import time
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Optional
 
 from pulsar.managers import PULSAR_UNKNOWN_RETURN_CODE, status
 from pulsar.managers.base.external import JOB_FILE_EXTERNAL_ID, ExternalBaseManager
-from pulsar.managers.stateful import JOB_METADATA_RUNNING
+from pulsar.managers.stateful import JOB_FILE_FINAL_STATUS, JOB_METADATA_RUNNING
 
-from ..drm.base import JobView, StderrFinding
+from ..drm.base import JobView, Phase, StderrFinding
 from ..drm.external_ids import parse_external_id
 from ..errors import DrmError, FailureReasonsError, OutputParseError
 from ..job_record import clear_record, load_record, store_record
@@ -58,10 +59,13 @@ class Graces:
     limit_with_zero_exit: str = FAILED
 
     def policy(self, interval_s: float) -> Policy:
-        """Return the policy for an observer that gets an answer every ``interval_s`` seconds."""
+        """Return the policy for an observer that gets an answer every ``interval_s`` seconds.
+
+        The first answer that counts begins a grace, so one more must come a whole grace later.
+        """
         return Policy(
-            missing_answers=max(1, math.ceil(self.missing_s / interval_s)),
-            stuck_answers=max(1, math.ceil(self.hold_s / interval_s)),
+            missing_answers=1 + math.ceil(self.missing_s / interval_s),
+            stuck_answers=1 + math.ceil(self.hold_s / interval_s),
             limit_with_zero_exit=self.limit_with_zero_exit,
         )
 
@@ -79,7 +83,8 @@ class JobWatch:
         self._history = History(job_name=self.job_name)
         self._waits_for = ""
         self._store_attempts = 0
-        self._known_alive = False
+        self._old_record = load_record(manager.job_directory(job_id))
+        self._removal: Optional[Judgement] = None
 
     def recognises(self, view: JobView) -> bool:
         """See :class:`pulsar_failure_reasons.observer.Watch`."""
@@ -100,7 +105,7 @@ class JobWatch:
 
     def _see(self, view: Optional[JobView], at: float) -> bool:
         manager = self._manager
-        if manager.was_cancelled(self.job_id):
+        if self.status in (COMPLETE, FAILED) or manager.was_cancelled(self.job_id):
             return True
         self._history = self._history.after(view, at)
         if self.external_id is None and view is not None:
@@ -112,9 +117,7 @@ class JobWatch:
             manager.policy(self.external_id),
         )
         self._log_waiting(judgement)
-        if judgement.remove and self.external_id is not None:
-            manager.observer(self.external_id).source.cancel([self.external_id])
-        return self._take(judgement)
+        return self._take(self._with_removal(judgement))
 
     def _adopt(self, external_id: str) -> None:
         """Take the id of the job that was found by its name."""
@@ -131,12 +134,35 @@ class JobWatch:
             )
         self._waits_for = judgement.waits_for
 
+    def _with_removal(self, judgement: Judgement) -> Judgement:
+        """Return what holds of a job that we take out of the DRM, if this is one.
+
+        The removal is left to the observer, which takes out any number of jobs with one
+        command. The reason is stored before, so that a server killed after the removal does not
+        take its own work for a cancellation. The job has failed once the DRM shows that it is
+        gone; if somebody releases it before, it goes on.
+        """
+        manager, view = self._manager, self._history.view
+        if judgement.remove and self.external_id is not None:
+            if self._store(judgement.reason):
+                self._removal = judgement
+                manager.observer(self.external_id).cancel_later(self.external_id)
+            return Judgement(QUEUED)
+        if self._removal is None:
+            return judgement
+        if view is None or view.phase is Phase.ENDED:
+            return self._removal
+        if view.phase in (Phase.QUEUED, Phase.RUNNING):
+            self._removal, self._old_record = None, load_record(self._directory())
+        return judgement
+
     def _take(self, judgement: Judgement) -> bool:
         """Make the judgement visible, its record first; return True for an end."""
         if judgement.status is None:
             return False
         if judgement.status not in (COMPLETE, FAILED):
-            self._forget_record_of_a_living_job()
+            if self._removal is None:
+                self._forget_record_of_a_living_job()
             self.status = judgement.status
             return False
         if not self._store(judgement.reason):
@@ -150,19 +176,28 @@ class JobWatch:
 
     def _forget_record_of_a_living_job(self) -> None:
         # A record of this attempt beside a job that lives: the server was killed between record
-        # and status, and the DRM has requeued the job since. Nothing was sent of it.
-        if not self._known_alive:
-            self._known_alive = True
-            clear_record(self._manager.job_directory(self.job_id))
+        # and status, and the DRM has requeued the job since. Nothing was sent of it. A record
+        # that is younger than this watch is another server process's, which knows more.
+        old, self._old_record = self._old_record, None
+        if old is not None and load_record(self._directory()) == old:
+            clear_record(self._directory())
+
+    def _directory(self) -> Any:
+        return self._manager.job_directory(self.job_id)
 
     def _store(self, reason: Optional[FailureReason]) -> bool:
         """Store the record that belongs to an end; return False to try again at the next look."""
-        job_directory = self._manager.job_directory(self.job_id)
+        job_directory = self._directory()
+        if job_directory.has_metadata(JOB_FILE_FINAL_STATUS):
+            # Another server process on this folder was first, and what it sent must stand.
+            return True
         try:
             if reason is None:
                 clear_record(job_directory)
             elif not reasons_are_off():
                 self._store_once(reason)
+            if self._manager.was_cancelled(self.job_id):
+                clear_record(job_directory)
         except OSError as error:
             self._store_attempts += 1
             if not job_directory.exists() or self._store_attempts >= STORE_ATTEMPTS:
@@ -289,6 +324,20 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
             observer.release(self, timeout)
         super().shutdown(timeout)
 
+    def _setup_job_for_job_id(self, job_id: str, *args: Any) -> str:
+        # Here and not only at the launch: staging may fail before it, and must not be reported
+        # with the reason of an earlier attempt.
+        clear_record(self.job_directory(job_id))
+        return str(super()._setup_job_for_job_id(job_id, *args))
+
+    def _external_id(self, job_id: str) -> Optional[str]:
+        # Another process of the same web server may have submitted the job. What has ended is
+        # not looked up: its id may be another job's by now.
+        known: Optional[str] = self._external_ids.get(job_id)
+        if known or self.job_directory(job_id).has_metadata(JOB_FILE_FINAL_STATUS):
+            return known
+        return self._stored_external_id(job_id)
+
     def _recover_active_job(self, job_id: str) -> None:
         # Stock raises where the id is lost, and the job is then LOST to Galaxy, whatever it
         # left behind. The observer judges it, by its files or by its name.
@@ -307,7 +356,7 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         code of its first.
         """
         shebang, newline, rest = contents.partition("\n")
-        guard = f"rm -f '{self._return_code_path(job_id)}'"
+        guard = f"rm -f {shlex.quote(self._return_code_path(job_id))}"
         script = f"{shebang}{newline}{guard}\n{rest}"
         return str(super()._write_job_script(job_id, script))
 
@@ -322,6 +371,8 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
 
     def watch_submitted_job(self, job_id: str) -> None:
         """Look at a job that was just submitted and registered."""
+        # Not at the watch of an earlier attempt that a request has made again meanwhile.
+        self._unwatch(job_id)
         self._watch_of(job_id)
 
     def record_refused_submission(self, job_id: str, error: FailureReasonsError) -> None:
