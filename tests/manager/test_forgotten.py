@@ -1,0 +1,162 @@
+"""Jobs that slurmctld no longer knows: accounting, its lag, its absence, and the graces."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.pulsar_server import wait_until
+from tests.simulated import control
+
+from .conftest import MakePulsar
+from .harness import Pulsar, Slurm, reason_of
+
+FORGOTTEN = "--comment=fake:min_job_age=0"
+#: Slurm's own last line in the stderr of a job goes nowhere.
+QUIET = "ln -sf /dev/null ../metadata/job_stderr; sleep 600"
+
+
+@pytest.mark.parametrize("accounting", ["auto", "none"])
+def test_accounting_off(make_pulsar: MakePulsar, slurm: Slurm, accounting: str) -> None:
+    """Without accounting: complete with a return code; else inferred from the time, or lost."""
+    slurm.set(accounting="off")
+    pulsar = make_pulsar(accounting=accounting)
+    pulsar.submit("well", "sh -c 'exit 3'", FORGOTTEN)
+    pulsar.submit("limit", "sleep 600", f"-t 1 {FORGOTTEN}")
+    pulsar.submit("lost", "kill -9 $$", f"-t 60 {FORGOTTEN}")
+    assert (pulsar.end("well")["status"], pulsar.end("well")["returncode"]) == ("complete", 3)
+    limit = pulsar.end("limit")
+    assert reason_of(limit) == "walltime"
+    # Slurm's own line in the job's stderr tells; without it the time would (next test).
+    assert limit["failure_reason"]["confidence"] == "stderr"
+    lost = pulsar.end("lost")
+    assert (reason_of(lost), lost["failure_reason"]["confidence"]) == ("lost", "inferred")
+
+
+def test_accounting_none_is_never_asked(make_pulsar: MakePulsar, slurm: Slurm) -> None:
+    """accounting: none runs no sacct, although it would answer."""
+    pulsar = make_pulsar(accounting="none")
+    pulsar.submit("1", "kill -9 $$", FORGOTTEN)
+    assert reason_of(pulsar.end("1")) == "lost"
+    assert slurm.commands("sacct") == []
+
+
+def test_walltime_inferred_without_any_word_of_slurm(
+    make_pulsar: MakePulsar, slurm: Slurm
+) -> None:
+    """Last seen running, its limit over when first missed, no record, no line: walltime."""
+    slurm.set(time_scale=1)
+    pulsar = make_pulsar(accounting="none")
+    external_id = pulsar.submit("1", QUIET, FORGOTTEN)
+    control.change(slurm.state, external_id, time_limit=2)
+    payload = pulsar.end("1")
+    assert reason_of(payload) == "walltime"
+    assert payload["failure_reason"]["confidence"] == "inferred"
+
+
+def test_accounting_is_not_optional_where_the_operator_said_so(
+    make_pulsar: MakePulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture
+) -> None:
+    """accounting: sacct and accounting is off: no job is ended for it; logged once."""
+    slurm.set(accounting="off")
+    pulsar = make_pulsar(accounting="sacct")
+    pulsar.submit("1", "kill -9 $$", FORGOTTEN)
+    pulsar.wait_for_looks(8)
+    assert pulsar.status("1") in ("queued", "running")
+    told = [r for r in caplog.records if "accounting gave no usable answer" in r.getMessage()]
+    assert len(told) == 1
+    slurm.set(accounting="on")
+    assert reason_of(pulsar.end("1")) == "unknown"
+    assert "Slurm accounting answers again" in caplog.text
+
+
+def test_slurmdbd_down_changes_no_status(
+    make_pulsar: MakePulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A query of accounting that fails uses up no grace and ends no job."""
+    slurm.set(accounting="down")
+    pulsar = make_pulsar()
+    pulsar.submit("1", "kill -9 $$", FORGOTTEN)
+    pulsar.wait_for_looks(8)
+    assert pulsar.status("1") in ("queued", "running")
+    slurm.set(accounting="on")
+    payload = pulsar.end("1")
+    assert (reason_of(payload), payload["failure_reason"]["confidence"]) == (
+        "unknown", "accounting")
+    told = [r for r in caplog.records if "accounting gave no usable answer" in r.getMessage()]
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("shows", ["absent", "pending", "running"])
+def test_sacct_lag_is_waited_for(make_pulsar: MakePulsar, shows: str) -> None:
+    """Within the grace a lagging sacct is asked again; its last word counts, not its first."""
+    pulsar = make_pulsar(missing_grace=20)
+    lag = f"accounting_lag=0.7,accounting_lag_shows={shows}"
+    pulsar.submit("1", "sleep 600", f"-t 1 {FORGOTTEN},{lag}")
+    payload = pulsar.end("1")
+    assert (reason_of(payload), payload["failure_reason"]["confidence"]) == (
+        "walltime", "accounting")
+
+
+def test_return_code_that_shows_up_late(pulsar: Pulsar, slurm: Slurm) -> None:
+    """Slurm says COMPLETED, a shared file system shows return_code later: complete."""
+    pulsar.shutdown()
+    late = Pulsar(pulsar.staging.parent, manager={"missing_grace": 60})
+    try:
+        external_id = late.submit("1", "exit 0")
+        slurm.wait_for(external_id, "COMPLETED")
+        late.wait_for_looks(4)
+        assert late.status("1") in ("queued", "running")
+        (late.directory("1") / "return_code").write_text("0\n")
+        payload = late.end("1")
+        assert (payload["status"], payload["returncode"]) == ("complete", 0)
+    finally:
+        late.shutdown()
+
+
+def test_grace_is_not_over_before_its_time(make_pulsar: MakePulsar, slurm: Slurm) -> None:
+    """missing_grace shorter than the interval between looks still gives that much time."""
+    pulsar = make_pulsar(missing_grace=1, status_poll_interval=0.5)
+    policy = pulsar.manager().policy("1")
+    # Answers at 0, 0.5 and 1 s: only the third comes after a whole second.
+    assert policy.missing_answers == 3
+    short = make_pulsar(missing_grace=0.1, status_poll_interval=0.5)
+    assert short.manager().policy("1").missing_answers == 2
+    none = make_pulsar(missing_grace=0, status_poll_interval=0.5)
+    assert none.manager().policy("1").missing_answers == 1
+
+
+@pytest.mark.parametrize("content", ["", "\n", "junk", "\x00"])
+def test_return_code_file_without_a_number(pulsar: Pulsar, content: str) -> None:
+    """An empty or damaged return_code (a full disk) counts as absent and breaks no JSON."""
+    pulsar.submit("1", f"printf '{content}' > ../return_code; exit 0".replace("\x00", "\\000"))
+    payload = json.loads(json.dumps(pulsar.end("1")))
+    assert (payload["status"], reason_of(payload), payload["returncode"]) == (
+        "failed", "lost", None)
+
+
+def test_all_jobs_forgotten_and_ids_used_again(pulsar: Pulsar, slurm: Slurm) -> None:
+    """slurmctld -c and its ids start again: another job's fate is not ours."""
+    external_id = pulsar.submit("old", QUIET, "-t 60")
+    pulsar.wait_for("old", "running")
+    control.forget_all(slurm.state)
+    # Another job of ours has ended well under the very same id.
+    control.change(
+        slurm.state, external_id, name="pulsar_new", forgotten=False, why="exited", exit=0,
+        ended_exit=0,
+    )
+    payload = pulsar.end("old")
+    assert (payload["status"], reason_of(payload)) == ("failed", "lost")
+
+
+def test_all_jobs_forgotten(pulsar: Pulsar, slurm: Slurm) -> None:
+    """slurmctld -c: what had ended by itself is complete, what was running is lost."""
+    pulsar.submit("done", "true", "--comment=fake:completing=600")
+    pulsar.submit("running", "touch ../began; sleep 600", "-t 60")
+    wait_until((pulsar.directory("running") / "began").exists, 15, "the job to begin", 0.02)
+    wait_until((pulsar.directory("done") / "return_code").exists, 15, "the other to end", 0.02)
+    control.forget_all(slurm.state)
+    assert pulsar.end("done")["status"] == "complete"
+    # The simulated accounting has it as cancelled; a real one may know nothing.
+    assert pulsar.end("running")["failure_reason"]["confidence"] == "accounting"

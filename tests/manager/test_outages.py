@@ -1,0 +1,205 @@
+"""Slurm that is down, slow, or says something odd: no status changes, nobody waits."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Any, Callable, List
+
+import pytest
+
+from tests.pulsar_server import wait_until
+
+from .conftest import MakePulsar
+from .harness import Pulsar, Slurm, elapsed_s, reason_of
+
+DOWN = "Unable to contact slurm controller (connect failure)"
+
+
+def _messages(caplog: pytest.LogCaptureFixture, part: str) -> List[str]:
+    return [r.getMessage() for r in caplog.records if part in r.getMessage()]
+
+
+def _slowest_status_s(pulsar: Pulsar, job_id: str, times: int = 20) -> float:
+    """Return the longest of some calls of the manager's get_status, in seconds."""
+    longest = 0.0
+    for _ in range(times):
+        began = time.monotonic()
+        pulsar.manager().get_status(job_id)
+        longest = max(longest, elapsed_s(began))
+        time.sleep(0.02)
+    return longest
+
+
+@pytest.mark.parametrize(
+    "down, said",
+    [
+        ({"delay": 0.2, "text": DOWN}, DOWN),
+        ({"delay": 18, "text": DOWN}, "did not answer within 0.5 s"),
+        ({"delay": 59, "text": DOWN}, "did not answer within 0.5 s"),
+    ],
+)
+def test_controller_down(
+    make_pulsar: MakePulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture, down: Any, said: str
+) -> None:
+    """An outage changes no status, delays no request, and is logged once, as is its end."""
+    pulsar = make_pulsar(command_timeout=0.5, missing_grace=0)
+    pulsar.submit("1", "touch ../began; sleep 1; touch ../done", "-t 60")
+    pulsar.wait_for("1", "running")
+    wait_until((pulsar.directory("1") / "began").exists, 15, "the tool to start", 0.02)
+    slurm.set(controller_down=down)
+    failed = pulsar.observer().counters.failed_passes
+    wait_until(lambda: pulsar.observer().counters.failed_passes >= failed + 2, 20, "two looks")
+    assert _slowest_status_s(pulsar, "1") < 0.05
+    wait_until((pulsar.directory("1") / "done").exists, 15, "the tool to end", 0.02)
+    assert pulsar.status("1") == "running"
+    assert len(_messages(caplog, "Slurm gave no usable answer")) == 1
+    assert said in _messages(caplog, "Slurm gave no usable answer")[0]
+    assert _messages(caplog, "answers again") == []
+    slurm.set(controller_down=None)
+    assert pulsar.end("1", timeout_s=30)["status"] == "complete"
+    assert len(_messages(caplog, "Slurm answers again")) == 1
+    assert len(_messages(caplog, "Slurm gave no usable answer")) == 1
+
+
+def test_controller_down_while_a_queued_job_waits(make_pulsar: MakePulsar, slurm: Slurm) -> None:
+    """Queued stays queued over an outage, and over a restart of Pulsar in it."""
+    pulsar = make_pulsar(missing_grace=0)
+    pulsar.submit("1", "true", "--comment=fake:start_delay=600")
+    pulsar.wait_for_looks(1)
+    slurm.set(controller_down=True)
+    pulsar.shutdown()
+    again = make_pulsar(missing_grace=0)
+    assert again.status("1") == "queued"
+    wait_until(lambda: again.observer().counters.failed_passes >= 2, 20, "two looks")
+    assert again.status("1") == "queued"
+
+
+def test_running_stays_running_over_a_restart_in_an_outage(
+    make_pulsar: MakePulsar, slurm: Slurm
+) -> None:
+    """As before, after a restart: running where Pulsar had told so."""
+    pulsar = make_pulsar()
+    pulsar.submit("1", "sleep 600", "-t 60")
+    pulsar.wait_for("1", "running")
+    slurm.set(controller_down=True)
+    pulsar.shutdown()
+    assert make_pulsar().status("1") == "running"
+
+
+@pytest.fixture
+def odd_squeue(
+    tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], None]:
+    """Put a squeue before the simulated one that runs these shell lines instead."""
+    folder = tmp_path / "odd"
+    folder.mkdir()
+
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    def say(script: str) -> None:
+        program = folder / "squeue.new"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        program.rename(folder / "squeue")
+
+    return say
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("exit 0", id="nothing_and_success"),
+        pytest.param("echo 'Welcome to the cluster'", id="a_banner_only"),
+        pytest.param("echo JOBID STATE; echo 1 COMPLETED", id="other_columns"),
+        pytest.param("echo 'slurm_load_jobs error: Socket timed out'; exit 0", id="error_as_text"),
+        pytest.param("head -c 3000 /dev/urandom", id="noise"),
+        pytest.param("kill -9 $$", id="killed"),
+        pytest.param("exit 127", id="broken"),
+        pytest.param(
+            'shift 4; echo "$*" | head -c 30; exit 0', id="cut_short"),
+    ],
+)
+def test_unusable_answer(
+    make_pulsar: MakePulsar, odd_squeue: Callable[[str], None], script: str,
+    caplog: pytest.LogCaptureFixture
+) -> None:
+    """What cannot be read is no answer: no status changes; logged once."""
+    pulsar = make_pulsar(missing_grace=0)
+    odd_squeue(script)
+    pulsar.submit("1", "true")
+    wait_until((pulsar.directory("1") / "return_code").exists, 15, "the tool to end", 0.02)
+    wait_until(lambda: pulsar.observer().counters.failed_passes >= 2, 20, "two looks")
+    assert pulsar.status("1") == "queued"
+    assert len(_messages(caplog, "Slurm gave no usable answer")) == 1
+
+
+def test_banners_with_digits(pulsar: Pulsar, slurm: Slurm) -> None:
+    """Site banners around every answer, digits in them, are read past."""
+    slurm.set(banner="Welcome to node 7\nJob queue 12: 99 jobs waiting\n12345")
+    assert pulsar.submit("1", "sleep 600", "-t 1") == "1"
+    assert pulsar.external_id("1") == "1"
+    assert reason_of(pulsar.end("1")) == "walltime"
+
+
+def test_private_data(pulsar: Pulsar, slurm: Slurm) -> None:
+    """Under PrivateData our own jobs are seen as always."""
+    slurm.set(private_data=True)
+    pulsar.submit("1", "sh -c 'exit 4'")
+    assert pulsar.end("1")["returncode"] == 4
+
+
+def test_completing_is_looked_at_again(pulsar: Pulsar, slurm: Slurm) -> None:
+    """A job that is COMPLETING keeps its status, and others are not held up by it."""
+    slow = pulsar.submit("slow", "true", "--comment=fake:completing=600")
+    slurm.wait_for(slow, "COMPLETING")
+    pulsar.wait_for_looks(2)
+    assert pulsar.status("slow") in ("queued", "running")
+    pulsar.submit("quick")
+    began = time.monotonic()
+    assert pulsar.end("quick")["status"] == "complete"
+    assert elapsed_s(began) < 10
+    assert pulsar.status("slow") in ("queued", "running")
+
+
+def test_kill_while_the_controller_is_down(
+    make_pulsar: MakePulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Galaxy cancels while Slurm is down: cancelled at once, taken out of Slurm later."""
+    caplog.set_level(logging.INFO, "pulsar.failure_reasons")
+    pulsar = make_pulsar()
+    external_id = pulsar.submit("1", "sleep 600", "-t 60")
+    pulsar.wait_for("1", "running")
+    slurm.set(controller_down=True)
+    pulsar.proxy().kill("1")
+    assert pulsar.status("1") == "cancelled"
+    slurm.set(controller_down=None)
+    slurm.wait_for(external_id, "CANCELLED")
+    pulsar.wait_for_looks(2)
+    payload = pulsar.payload("1")
+    assert (payload["status"], reason_of(payload), pulsar.record("1")) == ("cancelled", None, None)
+
+
+def test_a_cancel_that_slurm_refuses_is_no_outage(
+    make_pulsar: MakePulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture
+) -> None:
+    """scancel that fails while squeue answers holds up no job and is logged once."""
+    slurm.set(time_scale=1)
+    pulsar = make_pulsar()
+    pulsar.submit("1", "sleep 600")
+    pulsar.wait_for("1", "running")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "pulsar_failure_reasons.managers.slurm_source.scancel_command",
+            lambda ids, cluster: ["false"],
+        )
+        pulsar.proxy().kill("1")
+        pulsar.wait_for_looks(3)
+        pulsar.submit("2")
+        assert pulsar.end("2")["status"] == "complete"
+        assert pulsar.observer().counters.failed_passes == 0
+    assert len(_messages(caplog, "asked to cancel jobs, gave no usable answer")) == 1
+    slurm.wait_for("1", "CANCELLED")
