@@ -6,7 +6,7 @@ never imports Pulsar imports nothing of ours. Pythons that read `.start` files (
 later) call `start` instead and skip the line in the `.pth`.
 
 The finder changes nothing that a module keeps: the loader that another finder chose runs the
-module, and its `exec_module` is replaced for that one call only.
+module, and the method that runs it is replaced for that one call only.
 """
 
 from __future__ import annotations
@@ -69,24 +69,27 @@ class PulsarFailureReasonsFinder:
 
 
 def _run_after_exec(spec: ModuleSpec) -> None:
-    """Replace `exec_module` on this spec's loader until the module has run."""
+    """Replace the method of this spec's loader that runs the module, until it has run."""
     loader: Any = spec.loader
     name = spec.name
-    stock_exec: Optional[Callable[[ModuleType], None]] = getattr(loader, "exec_module", None)
+    # Python 3.9's zipimporter has only the older of the two.
+    method = "exec_module" if hasattr(loader, "exec_module") else "load_module"
+    stock_method: Optional[Callable[[Any], Any]] = getattr(loader, method, None)
     # A class as loader (frozen and built-in modules) is everybody's: nothing may be set on it.
-    if stock_exec is None or isinstance(loader, type):
+    if stock_method is None or isinstance(loader, type):
         return
 
-    def exec_module(module: ModuleType) -> None:
+    def run(module_or_name: Any) -> Any:
         # A zip archive's loader is shared by all its modules: the others pass.
-        if module.__name__ == name:
-            loader.__dict__.pop("exec_module", None)
-        stock_exec(module)
-        if module.__name__ == name:
-            _patch(module)
+        if getattr(module_or_name, "__name__", module_or_name) != name:
+            return stock_method(module_or_name)
+        loader.__dict__.pop(method, None)
+        returned = stock_method(module_or_name)
+        _patch(returned if method == "load_module" else module_or_name)
+        return returned
 
     try:
-        loader.exec_module = exec_module
+        setattr(loader, method, run)
     except AttributeError:
         # A loader with __slots__ (none of the standard library's for files): not hooked, `check`
         # tells; `pulsar-failure-reasons run` does not need it.

@@ -27,7 +27,8 @@ def main() -> int:
         print("== fast tests on %s" % name, flush=True)
         started = time.monotonic()
         # Several Pythons in one checkout: each keeps its own cache.
-        command = [python, "-m", "pytest", "-q", "-n", "2", "-m", FAST,
+        # By file: a module's set-up (a simulated DRM) must not run once in each worker.
+        command = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-m", FAST,
                    "-o", "cache_dir=.env/pytest-%d.%d" % version] + sys.argv[1:]
         if subprocess.run(command, cwd=environment.ROOT, timeout=TIMEOUT_S).returncode != 0:
             failed.append(name)

@@ -234,7 +234,7 @@ import importlib.util, pulsar
 importlib.util.find_spec("pulsar.manager_factory")
 import pulsar.main, pulsar.manager_endpoint_util
 assert "zipimporter" in repr(pulsar.manager_factory.__loader__)
-assert "exec_module" not in vars(pulsar.manager_endpoint_util.__loader__)
+assert not {"exec_module", "load_module"} & set(vars(pulsar.manager_endpoint_util.__loader__))
 """ + BOTH_ACTIVE, archive)
 
 
