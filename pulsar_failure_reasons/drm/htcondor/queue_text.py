@@ -19,10 +19,7 @@ _DAGMAN_RESULT = re.compile(
     r"Node \S+ job (?:proc )?\((?P<cluster>-?[0-9]+)\.(?P<proc>-?[0-9]+)(?:\.-?[0-9]+)?\)\s*"
     r"(?:(?P<well>completed successfully)|failed with (?P<how>status|signal) (?P<number>-?[0-9]+))"
 )
-_DAGMAN_NAMES: Mapping[str, JobEvent] = {
-    **{event.name: event for event in JobEvent},
-    "NODE_TERMINATED": JobEvent.NODE_TERMINATED,
-}
+_DAGMAN_NAMES: Mapping[str, JobEvent] = {event.name: event for event in JobEvent}
 
 
 def read_dagman(text: str) -> List[Record]:

@@ -10,18 +10,21 @@ from typing import Any, Mapping, Optional
 Attributes = Mapping[str, Any]
 
 
+_PLAIN = (str, int, float, bool)
+
+
 def plain(value: Any) -> Any:
     """Return a ClassAd value as str, int, float, bool or None (undefined, error, unevaluated).
 
     ``classad2.Value.Undefined`` is an IntEnum and equals 2: taken for a number it would be a
     hold reason code.
     """
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Enum):
         named_value = type(value).__name__ == "Value"
         return int(value) if isinstance(value, int) and not named_value else None
-    if isinstance(value, (str, bool, int, float)):
-        return value
-    return None
+    return value if isinstance(value, _PLAIN) else None
 
 
 class Reader:
@@ -60,10 +63,3 @@ class Reader:
         if value is None or (isinstance(value, Enum) and plain(value) is None):
             return False
         return str(value).strip().lower() not in ("", "false", "undefined", "error", "0")
-
-    def nested(self, name: str) -> Optional[Reader]:
-        """Return the ad that is the value; None where it is none."""
-        value = self._values.get(name.lower())
-        if isinstance(value, Mapping):
-            return Reader(value)
-        return None

@@ -151,7 +151,9 @@ def _end_by_signal(
 
 def _used_far_less(summary: JobSummary) -> bool:
     used, request = summary.memory_used_bytes, summary.memory_request_bytes
-    return used is not None and bool(request) and used < SIGKILL_MEMORY_SHARE * (request or 0)
+    if used is None or request is None:
+        return False
+    return used < SIGKILL_MEMORY_SHARE * request
 
 
 def _end_by_hold(hold: HoldFinding) -> EndFinding:

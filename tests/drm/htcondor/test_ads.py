@@ -13,6 +13,7 @@ from pulsar_failure_reasons.drm.htcondor import (
     summarize_events,
     view_of,
     view_of_history_ad,
+    with_ad,
 )
 from pulsar_failure_reasons.drm.htcondor.log_text import read_records
 from pulsar_failure_reasons.reason import Cause, Confidence
@@ -79,7 +80,7 @@ def test_history_shows_numbers():
     assert (view.external_id, view.node) == ("1.0", "slot1_1@localhost")
     assert view.memory_bytes == 64 * 1024 * 1024
     assert view.used_memory_bytes == 523224 * 1024
-    assert (view.elapsed_s, view.submitted_at) == (5, "1795951090")
+    assert (view.elapsed_s, view.submitted_at, view.restarts) == (5, "1795951090", 0)
 
 
 def test_usegalaxy_eu_in_history():
@@ -181,6 +182,34 @@ def test_unevaluated_periodic_release_counts():
     ad = {"JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102,
           "PeriodicRelease": ExprTree()}
     assert view_of(JobSummary(), ad).phase is Phase.STUCK
+
+
+def test_undefined_periodic_release_is_none():
+    """After spool() attributes stay with the value Undefined."""
+    ad = {"JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102,
+          "PeriodicRelease": Value.Undefined}
+    assert view_of(JobSummary(), ad).phase is Phase.ENDED
+
+
+@pytest.mark.parametrize("status, phase", [
+    (1, Phase.QUEUED), (2, Phase.RUNNING), (6, Phase.RUNNING), (7, Phase.RUNNING),
+])
+def test_living_states(status, phase):
+    """JobStatus by its number."""
+    assert view_of(JobSummary(), {"JobStatus": status}).phase is phase
+
+
+def test_earlier_hold_is_known_from_the_ad():
+    """Without a log, LastHoldReason tells of the hold that was released."""
+    summary = with_ad(JobSummary(), _ad("held_released_completes"), from_history=True)
+    assert summary.hold is None
+    assert summary.last_hold is not None and summary.last_hold.held_by == "daemon"
+
+
+def test_disk_is_read():
+    """Disk is in KB."""
+    summary = with_ad(JobSummary(), _ad("spool_submit"), from_history=True)
+    assert (summary.disk_request_bytes, summary.disk_used_bytes) == (1024 * 1024, 15 * 1024)
 
 
 @pytest.mark.parametrize("status", [None, 0, 9, "x", Value.Undefined])

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from pulsar_failure_reasons.drm.htcondor.captured import read_captured, read_jobs
+from pulsar_failure_reasons.drm.htcondor.log_text import EVENT_BY_TYPE_NAME, read_records
 from pulsar_failure_reasons.reason import Cause, Confidence
 
-from .support import DATA, captured_ad, captured_log, corpus
+from .support import DATA, captured_ad, captured_events, captured_log, corpus
 
 #: What the corpus calls right, in our words. "still_running/pending" and "success" are no causes.
 ACCEPTED = {
@@ -86,10 +87,6 @@ def test_logs(case):
 @pytest.mark.parametrize("path", sorted((DATA / "logs").glob("*.log")), ids=lambda p: p.stem)
 def test_own_reader_agrees_with_the_bindings(path):
     """Our reader of log texts sees the events and values that htcondor2.JobEventLog sees."""
-    from pulsar_failure_reasons.drm.htcondor.log_text import read_records
-
-    from .support import captured_events
-
     ours = read_records(path.read_text())[0]
     theirs = captured_events()[path.stem]
     compared = (
@@ -127,8 +124,6 @@ ADS = [
 @pytest.mark.parametrize("case, which, ended, cause, confidence", ADS)
 def test_ads(case, which, ended, cause, confidence):
     """A job ad says the same in long form and as JSON."""
-    from pulsar_failure_reasons.drm.htcondor.log_text import read_records
-
     text = captured_ad(case, which)
     as_json = json.dumps(read_records(text)[1])
     for found in (read_captured(text), read_captured(as_json)):
@@ -214,6 +209,13 @@ PIECES = [
     ("dagman_done", DAGMAN_ENDED
      + "02/27/19 09:00:00 Node n job proc (178.0.0) completed successfully.\n", True, None),
     ("dagman_ended_says_not_how", DAGMAN_ENDED, True, Cause.UNKNOWN),
+    ("reason_with_its_code", "disk trouble Code 34 Subcode 104", True, Cause.DISK),
+    ("file_size_signal", EVENT_005 + "\t(0) Abnormal termination (signal 25)\n", True,
+     Cause.DISK),
+    ("hold_code_without_words", "HoldReasonCode = 46", True, Cause.WALLTIME),
+    ("status_without_anything_else", "JobStatus = 1", False, None),
+    ("startd_held_and_nothing_said", "021 (12.000.000) 02/13 12:00:19 Error from starter on "
+     "slot1@n:\n\tnode wanted back\n\tCode 21 Subcode 7\n...\n", None, Cause.UNKNOWN),
     ("reason_docker", "Error from slot1@n: Cannot start container: invalid image name", True,
      Cause.LAUNCH_ERROR),
     ("reason_cores", "CPU usage exceeded request_cpus", True, Cause.CANCELLED),
@@ -246,6 +248,41 @@ def test_several_jobs_in_one_text():
     assert read_captured(text, external_id="2").cause is None
     assert read_captured(text, external_id="99.0").ended is False
     assert read_captured(text, external_id="4").ended is None
+
+
+def test_the_living_are_told_before_the_well_ended():
+    """Without a failure, a job that still runs is what matters."""
+    text = captured_log("success") + (
+        "000 (99.000.000) 2026-11-29 11:00:00 Job submitted from host: <x>\n...\n"
+    )
+    assert read_captured(text).external_id == "99.0"
+
+
+def test_type_names_are_htcondors():
+    """MyType means the event that the bindings number so."""
+    for events in captured_events().values():
+        for one in events:
+            if one["MyType"] in EVENT_BY_TYPE_NAME:
+                assert EVENT_BY_TYPE_NAME[one["MyType"]] == one["EventTypeNumber"]
+
+
+@pytest.mark.parametrize("written, read", [
+    ("11/12 06:17:24", "2000-11-12T06:17:24"),
+    ("11/12/22 06:17:24", "2022-11-12T06:17:24"),
+    ("2025-02-13 12:00:19.123", "2025-02-13T12:00:19"),
+    ("2025-02-13T12:00:19Z", "2025-02-13T12:00:19"),
+])
+def test_times(written, read):
+    """Old and new forms of a time; one without a year can be compared with its like."""
+    events, _ = read_records(f"001 (12.000.000) {written} Job executing on host: <x>\n...\n")
+    assert events[0]["EventTime"] == read
+
+
+def test_who_removed_it():
+    """A removal names who did it only where it is a cancellation."""
+    line = "009 (12.000.000) 02/13 12:00:19 Job was aborted.\n\t{}\n...\n"
+    assert read_captured(line.format("via condor_rm (by user a)")).cancelled_by == "a"
+    assert read_captured(line.format("out of memory (by user a)")).cancelled_by is None
 
 
 def test_who_held_it():

@@ -139,6 +139,8 @@ SEQUENCES = [
     ("disconnected_is_no_end", [SUBMIT, EXECUTE, event(22)], (RUNNING, Cause.HELD)),
     ("reconnect_failed_is_no_end", [SUBMIT, EXECUTE, event(22), event(24), EVICTED],
      (QUEUED, Cause.HELD)),
+    ("unsuspended", [SUBMIT, EXECUTE, event(10), event(11), EVICTED, event(11)],
+     (RUNNING, Cause.HELD)),
     ("suspended", [SUBMIT, EXECUTE, event(10)], (RUNNING, Cause.HELD)),
     ("executes_twice", [SUBMIT, EXECUTE, EXECUTE, exited(0)], (WELL, None, 0, None)),
     ("hold_released", [SUBMIT, EXECUTE, held(34, 0, MEMORY), RELEASED], (QUEUED, Cause.HELD)),
@@ -265,6 +267,28 @@ def test_signal_9_without_a_hold(usage, means_memory, cause):
     assert view.end is not None
     assert (view.end.ending, view.end.cause, view.end.signal) == (BADLY, cause, 9)
     assert (view.confidence is Confidence.INFERRED) == (cause is Cause.MEMORY)
+
+
+def test_trouble_is_told_until_it_is_over():
+    """What is no end stands in the evidence of a job that is still there."""
+    lost = [SUBMIT, EXECUTE, event(22, DisconnectReason="socket closed")]
+    assert _trouble(lost) == ["disconnected: socket closed"]
+    assert _trouble([*lost, event(23)]) == []
+    assert _trouble([*lost, event(24, Reason="gone"), EVICTED]) == ["reconnect failed: gone"]
+    assert _trouble([SUBMIT, EXECUTE, held(1014, 0, "drained"), EVICTED]) == ["vacated: drained"]
+
+
+def _trouble(events):
+    view = view_of(summarize_events(events))
+    return [item.value for item in view.evidence if item.field == "trouble"]
+
+
+def test_removal_is_in_the_evidence():
+    """The reason of the removal is kept as HTCondor wrote it."""
+    view = view_of(summarize_events([SUBMIT, aborted("via condor_rm (by user a)")]))
+    assert [(item.field, item.value) for item in view.evidence] == [
+        ("JobStatus", "REMOVED"), ("RemoveReason", "via condor_rm (by user a)"),
+    ]
 
 
 def test_other_signals_tell_no_cause():

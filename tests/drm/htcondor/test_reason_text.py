@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_failure_reasons.drm.htcondor.reason_text import (
     is_by_person,
+    is_by_policy,
     limit_in_text,
     other_cause_in_text,
     person_in,
@@ -60,6 +61,8 @@ LIMITS = [
     (None, "exceeded max idle time"),
     (None, "job exceeded maximum number of restarts"),
     (None, "put on hold by SYSTEM_PERIODIC_HOLD due to no matching routes, route job limit"),
+    (Cause.DISK, _SYSTEM.format("JobStatus == 2 && DiskUsage > RequestDisk")),
+    (Cause.CPU_TIME, _SYSTEM.format("RemoteUserCpu > 3600")),
     (None, _PERIODIC.format("MemoryUsage < 0.2 * RequestMemory")),
     (None, _PERIODIC.format("(time() - EnteredCurrentStatus) > 60")),
     (None, _SYSTEM.format("JobStatus == 2 && (JobRunCount > 10 || ImageSize > 30)")),
@@ -96,6 +99,7 @@ def test_other_cause_in_text(cause, text):
     ("via condor_hold (by user alice)", "alice"),
     ("Python-initiated action (by user bob@site.org)", "bob"),
     ("Python-initiated action", None),
+    ("via condor_hold", None),
     ("submitted on hold at user's request", None),
     ("Job was aborted by the user.", None),
 ])
@@ -103,6 +107,16 @@ def test_texts_of_persons(text, who):
     """What people's tools write is told from what policies and daemons write."""
     assert is_by_person(text)
     assert person_in(text) == who
+
+
+@pytest.mark.parametrize("text", [
+    "put on hold by the night shift's rule", "SYSTEM_PERIODIC_HOLD_Mem", "OnExitHold is true",
+    "held by site policy", "wasting cores", "restarted too many times",
+])
+def test_texts_of_policies(text):
+    """What a rule wrote is told from what we do not know."""
+    assert is_by_policy(text)
+    assert not is_by_policy("something else")
 
 
 def test_a_policy_is_no_person():

@@ -1,0 +1,119 @@
+"""The submit commands of a job, with limits that hold it and say why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, NamedTuple, Optional
+
+from ..units import format_duration, format_memory
+from . import codes
+from .events import KILOBYTE, MEGABYTE
+
+#: What stock ``queued_condor`` submits with (pulsar.managers.util.condor).
+STOCK_COMMANDS: Mapping[str, str] = {
+    "universe": "vanilla",
+    "getenv": "true",
+    "notification": "NEVER",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits that the job's own policy enforces; None for no limit of that kind.
+
+    Walltime is seconds, memory and disk are bytes.
+    """
+
+    walltime_s: Optional[int] = None
+    memory_bytes: Optional[int] = None
+    disk_bytes: Optional[int] = None
+
+
+class _Hold(NamedTuple):
+    condition: str
+    subcode: int
+    reason: str
+
+
+def submit_commands(
+    *,
+    executable: str,
+    stdout: str,
+    stderr: str,
+    log: str,
+    initialdir: str,
+    batch_name: str,
+    given: Mapping[str, object],
+    limits: Limits = Limits(),
+) -> Dict[str, str]:
+    """Return the submit commands of a job, for ``htcondor2.Submit``.
+
+    ``given`` are the operator's and the submission's own commands; theirs win over stock's
+    defaults, and lose where the result could not be found again (executable, streams, log).
+    """
+    commands = {**STOCK_COMMANDS, "batch_name": batch_name, "initialdir": initialdir}
+    commands.update({name.lower(): str(value) for name, value in given.items()})
+    commands.update(_requests(limits))
+    commands.update(_policy(limits, commands))
+    commands.update({"executable": executable, "output": stdout, "error": stderr, "log": log})
+    return commands
+
+
+def _requests(limits: Limits) -> Dict[str, str]:
+    requests = {}
+    if limits.memory_bytes is not None:
+        requests["request_memory"] = str(-(-limits.memory_bytes // MEGABYTE))
+    if limits.disk_bytes is not None:
+        requests["request_disk"] = str(-(-limits.disk_bytes // KILOBYTE))
+    if limits.walltime_s is not None:
+        requests["allowed_execute_duration"] = str(limits.walltime_s)
+    return requests
+
+
+def _policy(limits: Limits, commands: Mapping[str, str]) -> Dict[str, str]:
+    """Return a ``periodic_hold`` for the limits, before the one that the operator gave.
+
+    ``allowed_execute_duration`` alone does not do: without input transfer it never fires
+    before 24.0.19 (HTCONDOR-3633).
+    """
+    holds = _holds(limits)
+    if not holds:
+        return {}
+    theirs = commands.get("periodic_hold")
+    their_reason = commands.get("periodic_hold_reason", "undefined")
+    their_subcode = commands.get("periodic_hold_subcode", "0")
+    conditions = [f"({hold.condition})" for hold in holds] + ([f"({theirs})"] if theirs else [])
+    reason, subcode = their_reason, their_subcode
+    for hold in reversed(holds):
+        reason = f'ifThenElse({hold.condition}, "{hold.reason}", {reason})'
+        subcode = f"ifThenElse({hold.condition}, {hold.subcode}, {subcode})"
+    return {
+        "periodic_hold": " || ".join(conditions),
+        "periodic_hold_reason": reason,
+        "periodic_hold_subcode": subcode,
+    }
+
+
+def _holds(limits: Limits) -> List[_Hold]:
+    """Return our rules. ``=?= true``: an attribute that is not there yet holds nothing."""
+    holds = []
+    if limits.walltime_s is not None:
+        holds.append(_Hold(
+            "((JobStatus == 2 && (time() - EnteredCurrentStatus) > "
+            f"{limits.walltime_s}) =?= true)",
+            codes.OWN_SUBCODE_WALLTIME,
+            f"over its walltime limit of {format_duration(limits.walltime_s)}",
+        ))
+    if limits.memory_bytes is not None:
+        holds.append(_Hold(
+            f"((MemoryUsage > {-(-limits.memory_bytes // MEGABYTE)}) =?= true)",
+            codes.OWN_SUBCODE_MEMORY,
+            f"over its memory limit of {format_memory(limits.memory_bytes)}",
+        ))
+    if limits.disk_bytes is not None:
+        holds.append(_Hold(
+            f"((DiskUsage > {-(-limits.disk_bytes // KILOBYTE)}) =?= true)",
+            codes.OWN_SUBCODE_DISK,
+            f"over its disk limit of {format_memory(limits.disk_bytes)}",
+        ))
+    return holds
