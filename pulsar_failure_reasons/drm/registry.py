@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Dict
 
-from . import lsf, slurm
+from . import lsf, pbs, slurm
 
 DRM_MODULES: Dict[str, ModuleType] = {
     "slurm": slurm,
     "lsf": lsf,
+    "pbs": pbs,
 }

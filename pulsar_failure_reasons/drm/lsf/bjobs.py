@@ -135,7 +135,7 @@ def _external_id(row: Mapping[str, str]) -> str:
 def _evidence(row: Mapping[str, str], source: str) -> "tuple[Evidence, ...]":
     shown = (("stat", row.get("stat")), ("exit_reason", row.get("exit_reason")),
              ("exit_code", row.get("exit_code")))
-    return tuple(Evidence(source, name, said) for name, said in shown if said and text_or_none(said))
+    return tuple(Evidence(source, key, said) for key, said in shown if said and text_or_none(said))
 
 
 def is_state(word: str) -> bool:

@@ -1,0 +1,214 @@
+"""Texts about PBS jobs as people copy them: "what does this say?" for ``explain``."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, Optional
+
+from ...errors import OutputParseError, SubmissionRefusedError
+from ...reason import Cause, Confidence, Evidence
+from ..base import JobView, Phase
+from ..captured import (
+    CANNOT_TELL,
+    Captured,
+    agreed,
+    alive,
+    clean_captured,
+    ended,
+    from_view,
+    read_tool_lines,
+)
+from ..external_ids import parse_external_id, same_job
+from .captured_lines import ended_view, is_log, read_log, read_mail, requeued
+from .classify import PbsJob, view_of
+from .command_errors import error_from_command
+from .flavour import Flavour, guess_flavour
+from .qstat import attribute_lines, parse_qstat_json, parse_qstat_xml
+from .stderr import classify_stderr
+
+_LABEL = "PBS"
+_LIMITS = frozenset({Cause.WALLTIME, Cause.MEMORY, Cause.CPU_TIME, Cause.DISK})
+_JOB = re.compile(r"^\s*Job Id:\s*(?P<id>\S+)\s*$", re.MULTILINE)
+_ATTRIBUTES = re.compile(
+    r"^\s*(?:job_state|exit_status|comment|substate|resources_used\.\w+) = ",
+    re.MULTILINE | re.IGNORECASE,
+)
+#: Comments of a job that waits; they stay when it has begun to run.
+_WAITS = re.compile(
+    r"^Not Running|could not find appropriate|not enough|Insufficient amount|would conflict"
+    r"|Queue .{0,60}limit|waiting|Can Never Run|no available resources|PrivatePolicy|Draining"
+    r"|has reached .{0,60}limit|Job (?:is )?held|Job requeued|Starving",
+    re.IGNORECASE,
+)
+
+
+def read_captured(
+    text: str, source: str = "auto", external_id: Optional[str] = None
+) -> Captured:
+    """Return what a text from the wild says about a job's end. Never raises.
+
+    Args:
+        text: Output of qstat (short, -f, -x, JSON, XML), tracejob, a log, a mail of the server
+            or of Moab, checkjob, or a job's stderr, with banners, colours and cuts.
+        source: What it is. The forms are told by themselves; a flavour named in it
+            (``torque``, ``openpbs``, ``pbspro``) decides what negative numbers mean, else the
+            text must give it away.
+        external_id: The job meant; None where the text is about one job. A text about several
+            then tells only what all of them have in common.
+    """
+    text = clean_captured(text)
+    flavour = guess_flavour(text, source)
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    line_of_pbs = _from_stderr(text, external_id)
+    if line_of_pbs is not None and line_of_pbs.cause in _LIMITS:
+        return line_of_pbs
+    found = _from_answer(text, flavour)
+    if external_id is not None:
+        found = [captured for captured in found if _is(captured, external_id)]
+    if found:
+        return _better(agreed(found), read_mail(_moab_lines(lines), flavour))
+    told = read_log(lines, flavour, external_id) if is_log(lines) else read_mail(lines, flavour)
+    told = told or line_of_pbs or _from_table(lines) or _refused(lines)
+    if told is None and re.search(r"stderr|auto|stdout", source):
+        told = read_tool_lines(lines)
+    return told or CANNOT_TELL
+
+
+def _is(captured: Captured, external_id: str) -> bool:
+    try:
+        return captured.external_id is None or same_job(external_id, captured.external_id)
+    except OutputParseError:
+        return False
+
+
+def _from_stderr(text: str, external_id: Optional[str]) -> Optional[Captured]:
+    finding = classify_stderr(text, external_id)
+    if finding is None:
+        return None
+    return ended(finding.cause, finding.evidence, finding.detail, Confidence.STDERR)
+
+
+def _moab_lines(lines: List[str]) -> List[str]:
+    return [line for line in lines if re.search(r"MOAB_INFO|usage hard limit|Message\[", line)]
+
+
+def _better(answer: Captured, mail: Optional[Captured]) -> Captured:
+    """Moab deletes for a limit: its own word stands behind a cancellation."""
+    if mail is not None and mail.ended and answer.cause in (Cause.CANCELLED, Cause.UNKNOWN):
+        return mail
+    return answer
+
+
+# ---- what qstat shows -------------------------------------------------------------------------
+
+
+def _from_answer(text: str, flavour: Flavour) -> List[Captured]:
+    for marks, parse in (
+        ('"Jobs"', parse_qstat_json), ("<Data", parse_qstat_xml),
+    ):
+        if marks in text:
+            try:
+                return [_of_view(view) for view in parse(text, flavour)]
+            except OutputParseError:
+                continue
+    if not _ATTRIBUTES.search(text):
+        return []
+    starts = [match.start() for match in _JOB.finditer(text)]
+    pieces = [text[a:b] for a, b in zip(starts, starts[1:] + [len(text)])] or [text]
+    found = [_of_piece(piece, flavour) for piece in pieces]
+    return [captured for captured in found if captured is not None]
+
+
+def _of_piece(piece: str, flavour: Flavour) -> Optional[Captured]:
+    """What one (perhaps cut) output of qstat -f says; the job's state may be missing."""
+    head = _JOB.search(piece)
+    attributes: Dict[str, str] = {}
+    lines = [re.sub(r"^ +", "    ", line) for line in piece.split("\n")]
+    for name, value in attribute_lines(lines):
+        # A user's newline can add a line, but not take the place of an earlier one.
+        if name == "exit_status" and name in attributes and attributes[name] != value:
+            return None
+        attributes.setdefault(name, value)
+    external_id = _id(head.group("id") if head else None)
+    if "job_state" in attributes:
+        return _of_view(view_of(PbsJob(external_id, attributes), flavour))
+    return _without_state(attributes, external_id, flavour)
+
+
+def _id(text: Optional[str]) -> str:
+    try:
+        return parse_external_id(text).text if text else ""
+    except OutputParseError:
+        return ""
+
+
+def _without_state(
+    attributes: Dict[str, str], external_id: str, flavour: Flavour
+) -> Optional[Captured]:
+    comment = attributes.get("comment", "")
+    number = attributes.get("exit_status", "")
+    tells_end = re.search(
+        r"\b(?:finished|failed|terminated(?: by \S+)?|exceeded resource .*)\s*$", comment
+    )
+    if re.search(r"too many failed attempts", comment, re.IGNORECASE):
+        tells_end = re.search("^", comment)
+    if re.fullmatch(r"-[0-9]{1,3}", number) and not tells_end:
+        again = requeued(number, flavour, f"Exit_status = {number}", "qstat")
+        if again is not None:
+            return again
+    if number or tells_end:
+        return _of_view(ended_view(attributes, flavour, "qstat"))
+    if comment:
+        # What it waits for, or that it was started, and no word of an end.
+        if _WAITS.search(comment) or re.match(r"Job (?:run|started|was sent)", comment):
+            return alive(Evidence("qstat", "comment", comment), "", external_id or None)
+    return None
+
+
+def _of_view(view: JobView) -> Captured:
+    captured = from_view(view, _LABEL)
+    if view.phase is Phase.STUCK and view.stuck_for is not Cause.HELD:
+        return ended(
+            view.stuck_for, view.evidence[0], view.stuck_detail, view.confidence,
+            external_id=view.external_id or None,
+        )
+    return captured
+
+
+# ---- tables and refusals ----------------------------------------------------------------------
+
+#: ``13.pbshead  job.sh  alice  00:00:00 F workq`` and ``qstat -a``'s row with ``F`` before a time.
+_SHORT_ROW = re.compile(
+    r"^(?P<id>[0-9]+(?:\[[0-9]*\])?(?:\.[\w.-]*)?)\*?\s+.*\s(?P<time>[0-9:]{1,12}|--)\s+"
+    r"(?P<state>[BCEFHMQRSTUWX])\s+(?P<queue>\S+)\s*$"
+)
+_WIDE_ROW = re.compile(
+    r"^(?P<id>[0-9]+(?:\[[0-9]*\])?(?:\.[\w.-]*)?)\*?\s+.*\s(?P<state>[BCEFHMQRSTUWX])\s+"
+    r"(?P<time>[0-9:]{4,12}|--)\s*$"
+)
+
+
+def _from_table(lines: List[str]) -> Optional[Captured]:
+    found = []
+    for line in lines:
+        match = _SHORT_ROW.match(line) or _WIDE_ROW.match(line)
+        if match:
+            job = PbsJob(_id(match.group("id")), {"job_state": match.group("state")})
+            if view_of(job, Flavour.UNKNOWN).phase is Phase.ENDED:
+                # F and C say that it ended, never how.
+                found.append(ended(Cause.UNKNOWN, Evidence("qstat", "S", line),
+                                   external_id=job.external_id or None))
+            else:
+                found.append(_of_view(view_of(job, Flavour.UNKNOWN)))
+    return agreed(found) if found else None
+
+
+def _refused(lines: List[str]) -> Optional[Captured]:
+    for line in lines:
+        if line.startswith("qsub: "):
+            if isinstance(error_from_command(["qsub"], 1, line), SubmissionRefusedError):
+                return ended(
+                    Cause.LAUNCH_ERROR, Evidence("qsub", "line", line),
+                    "its submission was refused",
+                )
+    return None
