@@ -158,8 +158,13 @@ def test_lists_of_states_do_not_depend_on_order(words: List[str]) -> None:
     assert canonical_state(json.dumps(words)) is forward
 
 
+WHOLE_FAKE = (
+    "x UserId=u(1) GroupId=g(1) MCS_label=N/A Priority=1 Nice=0 Account=a QOS=q "
+    "JobState=COMPLETED Reason=None Dependency=(null) Requeue=1 Restarts=7 ExitCode=0:0 "
+)
 NAMES = st.lists(
     st.sampled_from([piece for piece in PIECES if piece not in (SEPARATOR, "\ud800")])
+    | st.just(WHOLE_FAKE)
     | st.text(max_size=8).filter(lambda t: SEPARATOR not in t),
     max_size=12,
 ).map("".join).filter(lambda name: SEPARATOR not in name and not name.endswith(SEPARATOR[:-1]))

@@ -59,7 +59,10 @@ def test_the_controller_decides(case: str, state: str) -> None:
 
 @pytest.mark.parametrize(
     "job, state",
-    [("12", "TIMEOUT"), ("9", "CANCELLED"), ("7", "FAILED"), ("7_0", "COMPLETED"), ("99", "NOT_FOUND")],
+    [
+        ("12", "TIMEOUT"), ("9", "CANCELLED"), ("7", "FAILED"), ("7_0", "COMPLETED"),
+        ("99", "NOT_FOUND"),
+    ],
 )
 @pytest.mark.parametrize("forgotten", [UNKNOWN_JOB, CommandResult(1, "Job 7_0 not found\n", "")])
 def test_accounting_after_the_controller_forgot(

@@ -87,6 +87,7 @@ SPELLINGS = [
     ("PENDING,EXPEDITING", "PENDING"),
     ("COMPLETED,FAILED", "UNKNOWN"),
     ("COMPLETED,NEW_FLAG", "UNKNOWN"),
+    ("FAILED,COMPLETING,NEW_FLAG", "UNKNOWN"),
     ("\x1b[31mFAILED\x1b[0m", "FAILED"),
     ("UNKNOWN", "UNKNOWN"),
     ("HIBERNATED", "UNKNOWN"),
@@ -180,6 +181,7 @@ def test_an_invented_state_is_a_value() -> None:
     """A word we do not know keeps its text, and is no end."""
     described = describe_state("HIBERNATED")
     assert (described.word, described.phase, described.end) == ("HIBERNATED", Phase.UNKNOWN, None)
+    assert len(describe_state("\x00X" * 10000).word) <= 80
 
 
 # id, reason, exit code, signal -> ending, cause, part of the detail

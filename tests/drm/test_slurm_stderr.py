@@ -160,6 +160,14 @@ def test_ids_that_cannot_be_compared() -> None:
     assert classify_stderr(line, "14.cluster") is not None
 
 
+def test_glued_lines_need_an_id() -> None:
+    """Behind a tool's text Slurm is only believed when it names this very job."""
+    glued = f"log: slurmstepd: error: *** JOB 14 ON n1 {AT} DUE TO TIME LIMIT ***"
+    assert classify_stderr(glued, None) is None
+    assert classify_stderr(glued, "13_1") is not None
+    assert classify_stderr("x" * 60000 + glued, "14") is not None
+
+
 @pytest.mark.parametrize(
     "line, used, limit",
     [

@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from .captured import Captured, read_captured
+from .captured import read_captured
 from .classify import Description, describe_state, parse_exit_code
 from .command_errors import error_from_command
 from .commands import (
@@ -36,7 +36,6 @@ from .stderr import classify_stderr
 
 __all__ = [
     "COMPACT_CODES",
-    "Captured",
     "Description",
     "END_STATES",
     "SlurmState",

@@ -7,18 +7,17 @@ their answer is for people and tests, never for ending a job.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, List, Optional, Sequence
 
 from ...errors import OutputParseError
-from ...reason import CAUSE_TABLE, Cause, Confidence, Evidence, Fault
+from ...reason import Cause, Confidence
 from ..base import Ending, JobView, Phase
+from ..captured import CANNOT_TELL, Captured, cause_of_exit, clean_captured
 from ..combine import combine_views
 from ..external_ids import parse_external_id, same_job
 from .captured_json import read_json
 from .captured_lines import (
     Ended,
-    cause_of_exit,
     read_log,
     read_mails,
     read_other,
@@ -30,34 +29,7 @@ from .captured_rows import read_rows
 from .captured_views import NO_ID
 from .stderr import split_lines
 
-_LARGEST_TEXT = 2_000_000
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00\x07\x08\ufeff]")
-
-
-@dataclass(frozen=True)
-class Captured:
-    """What a text says about the end of a job.
-
-    ``ended`` is None where the text does not tell. With True, ``cause`` is None for a job that
-    ended well; else it is ``Cause.UNKNOWN`` where nothing says why. ``confidence`` is None
-    where nothing was found.
-    """
-
-    ended: Optional[bool]
-    cause: Optional[Cause]
-    confidence: Optional[Confidence] = None
-    external_id: Optional[str] = None
-    detail: str = ""
-    cancelled_by: Optional[str] = None
-    evidence: Tuple[Evidence, ...] = ()
-
-    @property
-    def fault(self) -> Optional[Fault]:
-        """Whose fault it is; None for a job that ended well or has not ended."""
-        return CAUSE_TABLE[self.cause].fault if self.ended and self.cause else None
-
-
-_CANNOT_TELL = Captured(ended=None, cause=Cause.UNKNOWN)
+_LABEL = "Slurm"
 
 
 def read_captured(
@@ -72,13 +44,13 @@ def read_captured(
         external_id: The job meant; None where the text is about one job. A text about several
             then tells nothing.
     """
-    text = _CONTROL.sub("", text[-_LARGEST_TEXT:]).replace("\r\n", "\n")
+    text = clean_captured(text)
     kinds = _kinds(source)
     views = _views(text, kinds)
     if external_id is not None:
         views = {name: _of_job(found, external_id) for name, found in views.items()}
     elif _several_jobs([view for found in views.values() for view in found]):
-        return _CANNOT_TELL
+        return CANNOT_TELL
     return _weigh(_state(views), _line(text, kinds, external_id), external_id)
 
 
@@ -182,7 +154,7 @@ def _weigh(
     view: Optional[JobView], line: Optional[Ended], external_id: Optional[str]
 ) -> Captured:
     if view is None:
-        return _from_line(line, external_id) if line else _CANNOT_TELL
+        return _from_line(line, external_id) if line else CANNOT_TELL
     if view.end is None:
         alive = view.phase is not Phase.UNKNOWN
         if not alive and line is not None:
@@ -237,10 +209,10 @@ def _from_line(line: Ended, external_id: Optional[str]) -> Captured:
 def _from_end(view: JobView, external_id: Optional[str]) -> Captured:
     end = view.end
     if end is None:
-        return _CANNOT_TELL
+        return CANNOT_TELL
     cause, detail, confidence = end.cause, end.detail, view.confidence
     if end.ending is Ending.BADLY and cause is None:
-        cause, detail = cause_of_exit(end.exit_code, end.signal)
+        cause, detail = cause_of_exit(end.exit_code, end.signal, _LABEL)
         if cause is None:
             # FAILED with 0:0: Slurm failed it, not its script.
             cause, detail = Cause.UNKNOWN, "Slurm says that it failed, its script does not"

@@ -11,8 +11,9 @@ from typing import List, NamedTuple, Optional, Tuple
 from ...errors import OutputParseError
 from ...reason import Cause, Confidence, Evidence
 from ..base import JobView
+from ..captured import cause_of_exit, read_tool_lines
 from .captured_views import sighting
-from .classify import CANNOT_RUN_EXIT_CODES, OUTPUT_NOT_OPENED
+from .classify import OUTPUT_NOT_OPENED
 from .scontrol import parse_record
 from .states import SlurmState, canonical_state
 from .stderr import classify_stderr, find_in_lines, names_job, split_lines
@@ -205,33 +206,8 @@ def _read_srun_task(lines: List[str]) -> Optional[Ended]:
 
 
 def _by_exit_code(code: int, evidence: Evidence, confidence: Confidence) -> Ended:
-    cause, detail = cause_of_exit(code, None)
+    cause, detail = cause_of_exit(code, None, "Slurm")
     return Ended(cause, evidence, detail, confidence)
-
-
-def cause_of_exit(
-    code: Optional[int], signal: Optional[int]
-) -> Tuple[Optional[Cause], str]:
-    """Return (cause, detail) of a job script's own end; cause None for exit code 0.
-
-    Without the file ``return_code`` a non-zero exit code is the tool's. Signals 9 and 15 come
-    from outside, nobody knows from whom; 137 and 143 are how a shell passes them on.
-    """
-    if signal:
-        if signal in (4, 6, 7, 8, 11):
-            return Cause.TOOL_ERROR, f"it crashed (signal {signal})"
-        if signal == 25:
-            return Cause.DISK, "it wrote a file larger than its limit (signal 25)"
-        if signal == 24:
-            return Cause.CPU_TIME, "it used more CPU time than its limit (signal 24)"
-        return Cause.UNKNOWN, f"it was ended by signal {signal}, and nothing says by whom"
-    if code is None:
-        return Cause.TOOL_ERROR, "Slurm only says that it failed"
-    if code in CANNOT_RUN_EXIT_CODES:
-        return Cause.LAUNCH_ERROR, CANNOT_RUN_EXIT_CODES[code]
-    if code in (137, 143):
-        return Cause.UNKNOWN, f"it was ended by signal {code - 128}, and nothing says by whom"
-    return (Cause.TOOL_ERROR, f"exit code {code}") if code else (None, "")
 
 
 _LOG_PREFIX = re.compile(
@@ -305,7 +281,7 @@ def _log_line(said: str) -> Optional[Ended]:
         raw = int(killed.group(1)) if killed else int(status.group("status")) if status else 0
         if raw & 0x7F == 53:
             return Ended(Cause.DISK, evidence, OUTPUT_NOT_OPENED, Confidence.EVENT_LOG)
-        own_cause, own_detail = cause_of_exit(raw >> 8, raw & 0x7F or None)
+        own_cause, own_detail = cause_of_exit(raw >> 8, raw & 0x7F or None, "Slurm")
         return Ended(own_cause, evidence, own_detail, Confidence.INFERRED)
     return None
 
@@ -321,18 +297,6 @@ _CLIENT_OUTAGE = re.compile(
     r"|not responding|standby|communicat",
     re.IGNORECASE,
 )
-_FULL = re.compile(r"No space left on device|Disk quota exceeded|File size limit exceeded", re.I)
-_CANNOT_RUN = re.compile(
-    r"(?:slurm_script|line [0-9]+): .*(?:command not found|Permission denied|Exec format error"
-    r"|cannot execute|bad interpreter|No such file or directory)|execve\(\)"
-    r"|: command not found\s*$"
-)
-_TOOL_FAILED = re.compile(
-    r"^Traceback \(most recent call last\)|\[Exception type: |^Exception in thread "
-    r"|terminate called after throwing|core dumped|Segmentation fault"
-)
-#: Toil's leader says this of a job that came to its end, whatever it used.
-_RAN_TO_ITS_END = re.compile(r"\(.* used, .* requested\) at the end of its run")
 
 
 def read_other(text: str) -> Optional[Ended]:
@@ -343,21 +307,13 @@ def read_other(text: str) -> Optional[Ended]:
     lines = split_lines(text)
     for line in lines:
         refused = _REFUSED.search(line)
+        if refused and _CLIENT_OUTAGE.search(refused.group("why")):
+            return None
         if refused:
-            if _CLIENT_OUTAGE.search(refused.group("why")):
-                return None
-            return _other(Cause.LAUNCH_ERROR, line, f"submission refused: {refused.group('why')}")
-    for pattern, cause, detail in (
-        (_FULL, Cause.DISK, ""),
-        (_CANNOT_RUN, Cause.LAUNCH_ERROR, ""),
-        (_TOOL_FAILED, Cause.TOOL_ERROR, "the tool reports an error of its own"),
-        (_RAN_TO_ITS_END, None, ""),
-    ):
-        for line in lines:
-            if pattern.search(line):
-                return _other(cause, line, detail)
-    return None
-
-
-def _other(cause: Optional[Cause], line: str, detail: str) -> Ended:
-    return Ended(cause, Evidence("stderr", "line", line), detail, Confidence.INFERRED)
+            detail = f"submission refused: {refused.group('why')}"
+            evidence = Evidence("stderr", "line", line)
+            return Ended(Cause.LAUNCH_ERROR, evidence, detail, Confidence.INFERRED)
+    told = read_tool_lines(lines)
+    if told is None:
+        return None
+    return Ended(told.cause, told.evidence[0], told.detail, Confidence.INFERRED)

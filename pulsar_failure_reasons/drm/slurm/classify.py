@@ -10,20 +10,15 @@ from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
 
 from ...errors import OutputParseError
-from ...reason import Cause
+from ...reason import Cause, clean_text
 from ..base import End, Ending, Phase
+from ..captured import CANNOT_RUN_EXIT_CODES
 from .states import SlurmState, cancelled_by, canonical_state
 
 #: ``ESLURMD_IO_ERROR`` is 4021; slurmctld takes it for a wait status and shows 4021 & 0x7f.
 #: Measured: an output file that cannot be opened is FAILED 0:53 on 22.05 and on 24.11.
 OUTPUT_NOT_OPENED_SIGNAL = 53
 OUTPUT_NOT_OPENED = "its output file could not be opened"
-
-#: The shell's own exit codes for a command that cannot be run, that cannot be found.
-CANNOT_RUN_EXIT_CODES = {
-    126: "a command of it could not be executed (exit code 126)",
-    127: "a command of it was not found (exit code 127)",
-}
 
 _ENDS: Dict[SlurmState, Tuple[Ending, Optional[Cause], str]] = {
     SlurmState.COMPLETED: (Ending.WELL, None, ""),
@@ -126,7 +121,7 @@ def describe_state(
         signal: That ended it, None where Slurm did not say.
     """
     state = canonical_state(state_text)
-    word = state_text.strip() if state is SlurmState.UNKNOWN else state.value
+    word = clean_text(state_text, 80) if state is SlurmState.UNKNOWN else state.value
     if state in _ENDS:
         end = _end(state, state_text, _letters(reason), exit_code, signal)
         return Description(state, word, Phase.ENDED, end=end)

@@ -10,6 +10,8 @@ import re
 from enum import Enum
 from typing import Dict, FrozenSet, List, Optional, Tuple
 
+from ...reason import clean_text
+
 
 class SlurmState(Enum):
     """A job state as Slurm writes it at full length; ``UNKNOWN`` is any word but these."""
@@ -135,9 +137,7 @@ def canonical_state(text: str) -> SlurmState:
     ``FAILED,COMPLETING``, ``["PENDING", "REQUEUED"]``. A cut word that could be more than one
     state (``REQUEUE_``, ``COMPLET+``) is ``UNKNOWN``, as is everything else.
     """
-    if len(text) > _LONGEST_TEXT:
-        return SlurmState.UNKNOWN
-    word = _ANSI.sub("", text).strip().strip("[]()'\"").strip()
+    word = clean_text(_ANSI.sub("", text), _LONGEST_TEXT).strip("[]()'\"").strip()
     whole = _one_word(word)
     if whole is not SlurmState.UNKNOWN:
         return whole

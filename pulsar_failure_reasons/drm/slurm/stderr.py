@@ -25,6 +25,9 @@ _JOB_IN_LINE = re.compile(
     r"(?P<id>[0-9][0-9_+\[\]]*|[A-Z<>_-]+\b)"
 )
 
+#: None of Slurm's messages is longer; a line of a tool may be.
+_LONGEST_MESSAGE = 2000
+
 _NUMBERS = re.compile(r"\(([0-9]{1,18}) > ([0-9]{1,18})\)")
 
 
@@ -143,14 +146,13 @@ def split_lines(text: str) -> List[str]:
 
 def _said_by_slurm(line: str, external_id: Optional[str]) -> str:
     """Return the line as Slurm wrote it, empty where it did not or where it is another job's."""
-    line = line[:2000]
-    match = _SLURMS_LINE.match(line)
-    if match:
-        return line.strip() if names_job(line, external_id, silent=True) else ""
-    glued = _GLUED.match(line) if "slurm" in line else None
-    if glued and external_id is not None and names_job(line, external_id, silent=False):
-        return line[len(glued.group("before")):].strip()
-    return ""
+    start = line[:_LONGEST_MESSAGE]
+    if _SLURMS_LINE.match(start):
+        return start.strip() if names_job(start, external_id, silent=True) else ""
+    end = line[-_LONGEST_MESSAGE:]
+    glued = _GLUED.match(end) if external_id is not None and "slurm" in end else None
+    said = end[len(glued.group("before")):] if glued else ""
+    return said.strip() if said and names_job(said, external_id, silent=False) else ""
 
 
 def names_job(line: str, external_id: Optional[str], silent: bool) -> bool:
