@@ -201,8 +201,8 @@ def totals_of_a_job_that_is_gone(work: Path) -> Scenario:
 
 def removed_x(work: Path) -> Scenario:
     """RemoveX is for jobs that were removed and whose processes do not go."""
-    job = Job(work, "trap '' TERM; while :; do sleep 1; done")
-    yield job.has("EXECUTE")
+    job = Job(work, "trap '' TERM; touch ready; while :; do sleep 1; done")
+    yield (work / "ready").exists
     acts = [job.act("RemoveX", ("too early", 0)), job.act("Remove", ("first", 0))]
     status = (job.ad() or {}).get("JobStatus")
     acts.append(job.act("RemoveX", ("at once", 0)))

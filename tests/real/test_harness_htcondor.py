@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from tests.real import htcondor_conf as conf
+from tests.real.conftest import PoolFactory
 from tests.real.htcondor import COMPLETED, HELD, PrivatePool, pool_processes, why_missing
 from tests.real.processes import HarnessError, process_start, wait_until
 from tests.real.require import require_real
@@ -35,15 +36,11 @@ def types(pool: PrivatePool, log: Path) -> List[str]:
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[PrivatePool]:
+def pool(make_htcondor: PoolFactory) -> PrivatePool:
     """A pool whose site holds for memory, and any job with SiteHold; short leases."""
-    require_real("HTCondor", why_missing())
     rules = conf.HOLD_IF_MEMORY_EXCEEDED + conf.SHORT_LEASE
     rules += conf.system_periodic_hold("SiteHold =?= True && JobStatus == 2")
-    home = Path(f"/tmp/real-htcondor-{os.geteuid()}-{os.getpid()}")
-    with PrivatePool(home, rules) as started:
-        yield started
-    subprocess.run(["rm", "-rf", str(home)], timeout=60)
+    return make_htcondor(extra_config=rules)
 
 
 @pytest.fixture

@@ -8,19 +8,17 @@ the real one's answers where there is no real one.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 import pytest
 
 from tests import simulated_htcondor
 from tests.real import htcondor_conf as conf
-from tests.real.htcondor import PrivatePool, why_missing
-from tests.real.require import require_real
+from tests.real.htcondor import PrivatePool
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORDING = REPOSITORY / "tests/data/htcondor/contract.json"
@@ -45,15 +43,9 @@ def play(env: Dict[str, str], work: Path) -> Dict[str, Any]:
     return seen
 
 
-def play_real(work: Path) -> Dict[str, Any]:
-    """Play all scenarios on a fresh real pool."""
-    home = Path(f"/tmp/real-htcondor-{os.geteuid()}-{os.getpid()}-contract")
-    rules = conf.HOLD_IF_MEMORY_EXCEEDED + conf.system_periodic_hold(SITE_HOLD, SITE_REASON)
-    try:
-        with PrivatePool(home, rules) as pool:
-            return play(pool.env, work)
-    finally:
-        subprocess.run(["rm", "-rf", str(home)], timeout=60)
+def rules() -> str:
+    """The site's rules, as the simulated pool has them."""
+    return conf.HOLD_IF_MEMORY_EXCEEDED + conf.system_periodic_hold(SITE_HOLD, SITE_REASON)
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +69,12 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Any]:
+def real(
+    make_htcondor: Callable[..., PrivatePool], tmp_path_factory: pytest.TempPathFactory
+) -> Dict[str, Any]:
     """What the scenarios see on the real pool."""
-    require_real("HTCondor", why_missing())
-    return play_real(tmp_path_factory.mktemp("real") / "work")
+    pool = make_htcondor(extra_config=rules())
+    return play(pool.env, tmp_path_factory.mktemp("real") / "work")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,5 +97,7 @@ def test_every_scenario_is_recorded(simulated: Dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        RECORDING.write_text(json.dumps(play_real(Path(scratch) / "work"), indent=1) + "\n")
+    with tempfile.TemporaryDirectory(dir="/tmp") as scratch:  # short: the pool has sockets in it
+        with PrivatePool(f"{scratch}/pool", rules()) as private:
+            recorded = play(private.env, Path(scratch) / "work")
+    RECORDING.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")

@@ -1,12 +1,24 @@
-"""Start a job's runner: ``python launch.py STATE CLUSTER PROC``."""
+"""Start a job's runner and return at once: ``python launch.py STATE CLUSTER PROC``."""
 
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.remove(os.path.dirname(os.path.abspath(__file__)))  # its queue.py is not the standard one
+FAKES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from fake_htcondor import runner  # noqa: E402
+
+def detach():
+    """Go on as nobody's child, with none of the files of whoever started us."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+
 
 if __name__ == "__main__":
+    detach()
+    sys.path[0] = FAKES  # was the folder of this file
+    from fake_htcondor import runner
+
     sys.exit(runner.main(sys.argv[1:]))

@@ -1,7 +1,7 @@
 """One job's process: waits for its start, runs it for real, applies policies, plays what was asked
 for.
 
-Started detached by the client (``python launch_htcondor.py STATE CLUSTER PROC``); ends itself when
+Started detached by the client (``python launch.py STATE CLUSTER PROC``); ends itself when
 the job has left the queue, is held with nothing to wait for, or the state folder is gone.
 """
 
@@ -24,9 +24,9 @@ WAKE_UPS = {signal.SIGCHLD, signal.SIGUSR1}
 def spawn(store, cluster, proc):
     """Start the runner of a job."""
     launcher = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
-    process.spawn_detached(
-        [sys.executable, "-S", "-E", launcher, store.path, str(cluster), str(proc)]
-    )
+    argv = [sys.executable, "-S", "-E", launcher, store.path, str(cluster), str(proc)]
+    # it detaches itself: a fork here would not be safe in a process with threads, such as a server
+    subprocess.run(argv, stdin=subprocess.DEVNULL, check=True, timeout=30)
 
 
 def main(argv):
@@ -54,6 +54,7 @@ class Runner:
         self.store, self.cluster, self.proc = store, cluster, proc
         self.child = None  # the job's script
         self.run_number = None  # which run of the job the child is
+        self.starting = False
         self.scratch = None
         self.result = None  # (exit code, signal) of an ended child that is not told yet
         self.generation = None
@@ -189,10 +190,15 @@ class Runner:
         left = job["QDate"] + settings["start_delay"] - time.time()
         if settings["start_delay"] and left > 0:
             return min(left, settings["policy_interval"])
-        self._start(job, settings)
+        changes.matched(job)  # in the queue it runs before its log says EXECUTE
+        self.run_number, self.starting = job.extra["run"], True
         return 0.0
 
     def _while_running(self, job, settings):
+        if self.starting:
+            self.starting = False
+            self._start(job, settings)
+            return 0.0
         if self.child is None and self.result is None:  # the runner of before died
             changes.put_back(job)
             return 0.0
@@ -235,8 +241,7 @@ class Runner:
         return 0.0
 
     def _start(self, job, settings):
-        changes.matched(job)
-        self.run_number, self.result = job.extra["run"], None
+        self.result = None
         step = play.next_step(job, settings)
         if play.before_start(step):
             self._play(step, job)
