@@ -1,7 +1,6 @@
-"""Real Slurm clusters for the tests, each started when the first test asks for it.
+"""Real Slurm clusters and HTCondor pools for the tests, each started when the first test asks.
 
-``pytest -x`` and a crash leave nothing behind for long: the clusters live in folders that belong
-to this
+``pytest -x`` and a crash leave nothing behind for long: they live in folders that belong to this
 checkout and are taken over, with whatever still runs in them, by the next run.
 """
 
@@ -16,24 +15,26 @@ from typing import Any, Callable, Iterator, List, Tuple
 
 import pytest
 
+from tests.real import htcondor
+from tests.real.htcondor import PrivatePool
 from tests.real.require import require_real
 from tests.real.slurm import PrivateSlurm, why_missing
 from tests.real.slurm_machine import cgroup_usable
 
 SlurmFactory = Callable[..., PrivateSlurm]
+PoolFactory = Callable[..., PrivatePool]
 NO_CGROUP = (
     "cgroup v1 memory limits cannot be set here: needs root and a kernel that has them mounted"
 )
 
 
-def slurm_home() -> Tuple[Path, int]:
-    """Return a folder for one cluster, and the lock that keeps other runs out until this process
-    ends.
+def private_home(kind: str) -> Tuple[Path, int]:
+    """Return a folder for one cluster or pool, and the lock that keeps other runs out of it.
 
     Short, because it holds sockets, and below the same folder for every run of this checkout.
     """
     checkout = hashlib.sha256(str(Path(__file__).resolve()).encode()).hexdigest()[:8]
-    base = Path(tempfile.gettempdir()) / f"real-slurm-{os.geteuid()}-{checkout}"
+    base = Path(tempfile.gettempdir()) / f"real-{kind}-{os.geteuid()}-{checkout}"
     base.mkdir(mode=0o755, exist_ok=True)
     for number in range(1000):
         lock = os.open(base / f"{number}.lock", os.O_CREAT | os.O_RDWR)
@@ -60,7 +61,7 @@ def make_slurm() -> Iterator[SlurmFactory]:
         )
         if options.get("cgroup") is True:
             require_real("Slurm with cgroups", None if cgroup_usable() else NO_CGROUP)
-        home, lock = slurm_home()
+        home, lock = private_home("slurm")
         locks.append(lock)
         slurm = PrivateSlurm(home, version=version, **options)
         slurm.start()
@@ -130,3 +131,31 @@ def real_slurm_limits(make_slurm: SlurmFactory) -> PrivateSlurm:
 def real_slurm_private_data(make_slurm: SlurmFactory) -> PrivateSlurm:
     """Slurm 22.05 in which users see their own jobs only (munge: auth/none would trust anybody)."""
     return make_slurm(private_data=True)
+
+
+@pytest.fixture(scope="session")
+def make_htcondor() -> Iterator[PoolFactory]:
+    """Return a function that starts a pool with PrivatePool's options; all end with the session."""
+    started: List[PrivatePool] = []
+    locks: List[int] = []
+
+    def make(**options: Any) -> PrivatePool:
+        require_real("HTCondor", htcondor.why_missing())
+        home, lock = private_home("htcondor")
+        locks.append(lock)
+        pool = PrivatePool(home, **options)
+        pool.start()
+        started.append(pool)
+        return pool
+
+    yield make
+    for pool in started:
+        pool.stop()
+    for lock in locks:
+        os.close(lock)
+
+
+@pytest.fixture(scope="session")
+def real_htcondor(make_htcondor: PoolFactory) -> PrivatePool:
+    """HTCondor 23.9 with 16 slots and without rules of the site."""
+    return make_htcondor()
