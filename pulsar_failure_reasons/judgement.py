@@ -170,11 +170,12 @@ def judge(
     if view is None:
         return _judge_missing(job, history, read_files(), policy)
     if view.phase is Phase.ENDED and view.end is not None:
-        return _judge_end(job, history, view.end, read_files(), policy)
+        judgement = _judge_end(job, history, view.end, read_files(), policy)
+        return replace(judgement, remove=view.end.remains and judgement.status is not None)
     if view.phase is Phase.STUCK:
         return _judge_stuck(job, history, view, policy)
     if view.phase is Phase.QUEUED:
-        return Judgement(QUEUED)
+        return Judgement(QUEUED, waits_for=view.stuck_detail)
     if view.phase is Phase.RUNNING:
         return Judgement(RUNNING)
     if view.phase is Phase.UNKNOWN:

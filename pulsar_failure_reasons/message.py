@@ -53,11 +53,11 @@ def write_message(
 
 
 def _walltime(view: Optional[JobView], detail: str) -> str:
-    if detail:
-        return f"killed: {detail}"
     elapsed_s = view.elapsed_s if view else None
     walltime_s = view.walltime_s if view else None
-    after = f" after {format_duration(elapsed_s)}" if elapsed_s is not None else ""
+    after = f" after {format_duration(elapsed_s)}" if elapsed_s else ""
+    if detail:
+        return f"killed{after}: {detail}"
     limit = f" is {format_duration(walltime_s)}" if walltime_s is not None else " was reached"
     return f"killed{after}: the job's walltime limit{limit}"
 

@@ -48,6 +48,8 @@ class End:
     phrase for the message, such as "its output file could not be opened"; empty where the
     cause says all. ``exit_code`` and ``signal`` are those of the job script, None where the
     DRM did not say. ``cancelled_by`` is a uid, a user name or "admin", None where unknown.
+    ``remains`` says that the job is over and yet in the DRM's queue (a final hold of HTCondor),
+    so that it must be taken out.
     """
 
     ending: Ending
@@ -56,6 +58,7 @@ class End:
     exit_code: Optional[int] = None
     signal: Optional[int] = None
     cancelled_by: Optional[str] = None
+    remains: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ class JobView:
     ``external_id`` is in the DRM's own form (``13_1``, ``13_[4-10%3]``, ``123+1``).
     ``job_state`` is the DRM's word in its long form (``OUT_OF_MEMORY``), or its raw text where
     unknown. ``end`` is there only with Phase.ENDED. ``stuck_for`` says, with Phase.STUCK, what
-    a job would be failed for after its grace. ``submitted_at`` is the DRM's text, fit only to
+    a job would be failed for after its grace; ``stuck_detail`` what a stuck or held job waits
+    for, in words. ``submitted_at`` is the DRM's text, fit only to
     be compared with another answer of the same DRM, never with a clock. Times are seconds,
     memory is bytes for the whole job.
     """

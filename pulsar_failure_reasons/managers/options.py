@@ -10,7 +10,7 @@ import difflib
 import logging
 import math
 import re
-from typing import Any, Collection, Mapping, Optional
+from typing import Any, Collection, FrozenSet, Mapping, Optional
 
 from ..errors import ConfigurationError
 
@@ -56,6 +56,43 @@ class Options:
         if not (0 <= seconds < math.inf) or (seconds == 0 and not zero):
             raise self._error(name, f"a number of seconds, {'0 or' if zero else ''} above 0")
         return seconds
+
+    def seconds_or_none(self, name: str) -> Optional[float]:
+        """Return a number of seconds, zero allowed; None where the option is not set.
+
+        Raises:
+            ConfigurationError: it is no such number.
+        """
+        return None if self._given.get(name) is None else self.seconds(name, 0.0, zero=True)
+
+    def whole(self, name: str, default: int) -> int:
+        """Return a whole number, zero or more.
+
+        Raises:
+            ConfigurationError: it is no such number.
+        """
+        text = str(self._given.get(name, default))
+        if not text.isdigit():
+            raise self._error(name, "a whole number, 0 or more")
+        return int(text)
+
+    def choices(
+        self, name: str, allowed: Collection[str], default: Collection[str]
+    ) -> FrozenSet[str]:
+        """Return some of the allowed words, from a YAML list or a text with commas.
+
+        Raises:
+            ConfigurationError: one is not allowed.
+        """
+        value = self._given.get(name, default)
+        words = value.split(",") if isinstance(value, str) else value
+        try:
+            chosen = frozenset(str(word).strip().lower() for word in words if str(word).strip())
+        except TypeError:
+            chosen = frozenset({"?"})
+        if not chosen <= set(allowed):
+            raise self._error(name, f"a list of: {', '.join(allowed)}")
+        return chosen
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return a yes or no.

@@ -28,6 +28,7 @@ from ..drm.external_ids import parse_external_id
 from ..errors import DrmError, FailureReasonsError, OutputParseError
 from ..job_record import clear_record, load_record, store_record
 from ..judgement import (
+    AS_BEFORE,
     COMPLETE,
     FAILED,
     QUEUED,
@@ -121,9 +122,10 @@ class JobWatch:
 
     def _adopt(self, external_id: str) -> None:
         """Take the id of the job that was found by its name."""
-        self.external_id = external_id
-        self._manager._register_external_id(self.job_id, external_id)
-        log.info("(%s/%s) found again by its job name", self.job_id, external_id)
+        self.external_id = self._manager.stored_form(external_id)
+        self._manager._register_external_id(self.job_id, self.external_id)
+        self._manager.watch_begins(self)
+        log.info("(%s/%s) found again by its job name", self.job_id, self.external_id)
 
     def _log_waiting(self, judgement: Judgement) -> None:
         if judgement.waits_for and judgement.waits_for != self._waits_for:
@@ -147,7 +149,7 @@ class JobWatch:
             if self._store(judgement.reason):
                 self._removal = judgement
                 manager.observer(self.external_id).cancel_later(self.external_id)
-            return Judgement(QUEUED)
+            return Judgement(QUEUED) if view is None or view.phase is Phase.STUCK else AS_BEFORE
         if self._removal is None:
             return judgement
         if view is None or view.phase is Phase.ENDED:
@@ -250,6 +252,16 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
     def submits_under_our_name(self, job_id: str) -> bool:
         """Tell whether the job's name in the DRM is the one that Pulsar gives it."""
         raise NotImplementedError
+
+    def stored_form(self, external_id: str) -> str:
+        """Return an id that the DRM showed in the form in which the submission stores it."""
+        return external_id
+
+    def watch_begins(self, watch: JobWatch) -> None:
+        """Do what this DRM needs to look at a job (HTCondor: follow its log)."""
+
+    def watch_ends(self, watch: JobWatch) -> None:
+        """Undo :meth:`watch_begins`."""
 
     # ---- for JobWatch ---------------------------------------------------------------------
 
@@ -398,6 +410,7 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         if watch is None:
             external_id = self._external_ids.get(job_id) or self._stored_external_id(job_id)
             watch = watches.setdefault(job_id, JobWatch(self, job_id, external_id))
+            self.watch_begins(watch)
             self.observer(watch.external_id).watch((self, job_id), watch)
         return watch
 
@@ -405,6 +418,7 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         watch = self._watches_of_this_process().pop(job_id, None)
         if watch is not None:
             self.observer(watch.external_id).forget((self, job_id))
+            self.watch_ends(watch)
 
     def _watches_of_this_process(self) -> Dict[str, JobWatch]:
         # Web servers fork after loading: the parent's watches belong to a thread that the

@@ -76,6 +76,9 @@ def view_of(
         finding: Optional[EndFinding] = _end_by_hold(told.hold)
     else:
         finding = classify_end(told, sigkill_means_memory=sigkill_means_memory)
+        if finding is not None and ad is not None:
+            # It stayed in the queue (leave_in_queue, spooled output).
+            finding = finding._replace(end=replace(finding.end, remains=True))
     return _view(told, decision, finding)
 
 
@@ -160,7 +163,7 @@ def _end_by_hold(hold: HoldFinding) -> EndFinding:
     # INFRASTRUCTURE is the row that fails whatever the job left; BADLY would let the file
     # return_code make it complete although its output never came back.
     ending = Ending.LIMIT if hold.cause in _LIMITS else Ending.INFRASTRUCTURE
-    return EndFinding(End(ending, hold.cause, hold.detail), hold.confidence)
+    return EndFinding(End(ending, hold.cause, hold.detail, remains=True), hold.confidence)
 
 
 # --- job ads ------------------------------------------------------------------------------
