@@ -569,3 +569,22 @@ def test_a_removed_state_folder_ends_its_runners(pool: Pool) -> None:
     os.rename(pool.state, pool.state + ".gone")
     pool.wait(lambda: not alive(runner))
     os.rename(pool.state + ".gone", pool.state)
+
+
+def test_command_line(pool: Pool) -> None:
+    """``python -m fake_htcondor`` configures, holds, shows and removes; a mistake is exit 2."""
+    env = simulated_htcondor.environment(Path(pool.state))
+
+    def run(*words: str) -> Any:
+        argv = [sys.executable, "-m", "fake_htcondor", pool.state, *words]
+        return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30)
+
+    cluster = pool.submit()
+    pool.wait_for(cluster, "EXECUTE")
+    assert run("configure", "startd_hold_runtime=60", "owner=alice").returncode == 0
+    assert run("hold", str(cluster), "26", "7", "the site's rule").returncode == 0
+    assert run("show").stdout == f"{cluster}\t5\t26\t7\tthe site's rule\n"
+    assert run("remove", str(cluster)).returncode == 0
+    assert pool.wait_for(cluster, "JOB_ABORTED")["Reason"] == "by user admin"
+    refused = run("play", "99", "1 explode")
+    assert (refused.returncode, "SECONDS VERB" in refused.stderr) == (2, True)
