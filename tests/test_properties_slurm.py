@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Callable, List
 
 import pytest
@@ -216,3 +217,26 @@ def test_durations_come_back(seconds: int) -> None:
     if not days:
         assert parse_duration(clock) == seconds
     assert format_duration(seconds) and format_memory(seconds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 65536, "JobId=5 JobName=" * 4000, "slurmstepd: hello\n" * 4000,
+        "abc slurmstepd: error: " * 3000, "1" * 65536, " " * 65536, "|" * 65536, "(" * 65536,
+        "Slurm Job_id=1 Name=x Ended, " * 2000, "[" * 65536, "1." * 30000, "{" * 65536,
+    ],
+    ids=lambda text: repr(text[:12]),
+)
+def test_long_texts_take_no_time(text: str) -> None:
+    """No pattern goes wild on 64 KB of anything."""
+    started = time.process_time()
+    classify_stderr(text, "5")
+    read_captured(text)
+    error_from_command(["squeue"], 1, text)
+    for parse in PARSERS.values():
+        try:
+            parse(text)
+        except OutputParseError:
+            pass
+    assert time.process_time() - started < 5

@@ -19,6 +19,10 @@ from .states import SlurmState, canonical_state
 from .stderr import classify_stderr, find_in_lines, names_job, split_lines
 
 
+#: Longer lines are no message of Slurm's, and patterns are slow on them.
+_LONGEST_LINE = 2000
+
+
 class Ended(NamedTuple):
     """That a job ended, for this cause (None: well), with the line that says so.
 
@@ -165,7 +169,8 @@ _CRASHES = re.compile(
 def read_stderr(text: str, external_id: Optional[str]) -> Optional[Ended]:
     """Return what Slurm's lines in a stderr say of the end, srun's on its tasks included."""
     finding = classify_stderr(text, external_id)
-    lines = [line for line in split_lines(text) if names_job(line, external_id, silent=True)]
+    lines = [line[:_LONGEST_LINE] for line in split_lines(text)]
+    lines = [line for line in lines if names_job(line, external_id, silent=True)]
     killed = any(_KILLED.search(line) for line in lines)
     warnings = [line for line in lines if _WARNING.search(line) and "slurm" in line]
     if warnings and killed and (finding is None or finding.cause is Cause.CANCELLED):
@@ -242,7 +247,7 @@ def read_log(text: str, external_id: Optional[str]) -> Optional[Ended]:
     None where it says nothing, or speaks of the ends of several jobs and none was asked for.
     """
     found: List[Tuple[str, Ended]] = []
-    for line in split_lines(text):
+    for line in (line[:_LONGEST_LINE] for line in split_lines(text)):
         prefix = _LOG_PREFIX.match(line)
         said = line[prefix.end():] if prefix else line
         named = re.search(r"Job(?:Id=|_?id[= ])([0-9]+)|\b(?:JOB|STEP) ([0-9]+)", said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Optional
 
 from ...errors import OutputParseError
@@ -24,6 +25,7 @@ def whole_number(text: Optional[str]) -> Optional[int]:
     return int(word) if re.fullmatch(r"[0-9]{1,15}", word) else None
 
 
+@lru_cache(maxsize=512)
 def duration(text: Optional[str], bare_number_s: int = 1) -> Optional[int]:
     """Return seconds, None where the text is no duration: a detail must not cost the answer."""
     try:
@@ -40,6 +42,7 @@ def memory(text: Optional[str]) -> Optional[int]:
         return None
 
 
+@lru_cache(maxsize=512)
 def tres_memory(tres: Optional[str]) -> Optional[int]:
     """Return the memory of the whole job in bytes, from ``cpu=1,mem=100M,node=1,billing=1``.
 

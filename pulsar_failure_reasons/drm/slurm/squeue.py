@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional
+from functools import lru_cache
+from typing import List, Mapping, Optional, Tuple
 
 from ...errors import OutputParseError
 from ...reason import Confidence, Evidence
@@ -11,6 +12,9 @@ from ..external_ids import parse_external_id
 from .classify import describe_state, parse_exit_code, signal_from_reason
 from .fields import duration, memory, text_or_none, tres_memory, whole_number
 from .rows import parse_rows
+
+#: Most jobs of an answer are in the same few states, and an answer may hold thousands of them.
+_described = lru_cache(maxsize=512)(describe_state)
 
 _REQUIRED = ("JOBID", "STATE", "REASON", "NAME")
 
@@ -29,7 +33,7 @@ def parse_squeue(text: str, separator: str) -> List[JobView]:
 def _view(row: Mapping[str, str]) -> JobView:
     exit_code, signal = parse_exit_code(row.get("EXIT_CODE", ""))
     reason = row["REASON"]
-    state = describe_state(row["STATE"], reason, exit_code, signal or signal_from_reason(reason))
+    state = _described(row["STATE"], reason, exit_code, signal or signal_from_reason(reason))
     if not state.word:
         raise OutputParseError(f"squeue printed a job without a state: {dict(row)!r:.200}")
     cpus, nodes = whole_number(row.get("CPUS")), whole_number(row.get("NODES"))
@@ -50,7 +54,7 @@ def _view(row: Mapping[str, str]) -> JobView:
         walltime_s=duration(row.get("TIME_LIMIT")),
         memory_bytes=size,
         node=text_or_none(row.get("NODELIST")),
-        evidence=_evidence(row),
+        evidence=_evidence(row["STATE"], row["REASON"], row.get("EXIT_CODE", "")),
     )
 
 
@@ -76,8 +80,7 @@ def _restarts(row: Mapping[str, str]) -> Optional[int]:
     return None
 
 
-def _evidence(row: Mapping[str, str]) -> "tuple[Evidence, ...]":
-    named: Dict[str, str] = {"State": row["STATE"], "Reason": row["REASON"]}
-    if "EXIT_CODE" in row:
-        named["exit_code"] = row["EXIT_CODE"]
-    return tuple(Evidence("squeue", name, value) for name, value in named.items() if value)
+@lru_cache(maxsize=512)
+def _evidence(state: str, reason: str, exit_code: str) -> Tuple[Evidence, ...]:
+    named = (("State", state), ("Reason", reason), ("exit_code", exit_code))
+    return tuple(Evidence("squeue", name, value) for name, value in named if value)
