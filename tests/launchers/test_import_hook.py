@@ -229,13 +229,13 @@ def test_pulsar_in_a_zip_archive(tmp_path: pathlib.Path) -> None:
     with zipfile.ZipFile(archive, "w") as opened:
         for name, text in MINIATURE.items():
             opened.writestr(name, text)
-    python("""
+    assert python("""
 import importlib.util, pulsar
 importlib.util.find_spec("pulsar.manager_factory")
 import pulsar.main, pulsar.manager_endpoint_util
 assert "zipimporter" in repr(pulsar.manager_factory.__loader__)
 assert not {"exec_module", "load_module"} & set(vars(pulsar.manager_endpoint_util.__loader__))
-""" + BOTH_ACTIVE, archive)
+""" + BOTH_ACTIVE, archive) == ""
 
 
 def test_a_module_that_fails_to_import_fails_as_always(miniature: pathlib.Path) -> None:
