@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Iterator, List, Optional
 
 import pytest
 
@@ -43,3 +44,24 @@ def make_pulsar(tmp_path: Path, slurm: Slurm) -> Iterator[MakePulsar]:
 def pulsar(make_pulsar: MakePulsar) -> Pulsar:
     """A server with the options of ``QUICK``."""
     return make_pulsar()
+
+
+@pytest.fixture
+def odd_command(
+    tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, Optional[str]], None]:
+    """Put a command before the simulated one: ``odd_command("squeue", "exit 1")``; None removes."""
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    def replace(name: str, script: Optional[str]) -> None:
+        if script is None:
+            (folder / name).unlink()
+            return
+        program = folder / f"{name}.new"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        program.rename(folder / name)
+
+    return replace

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
-from pathlib import Path
 from typing import Any, Callable, List
 
 import pytest
@@ -89,25 +87,6 @@ def test_running_stays_running_over_a_restart_in_an_outage(
     assert make_pulsar().status("1") == "running"
 
 
-@pytest.fixture
-def odd_squeue(
-    tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], None]:
-    """Put a squeue before the simulated one that runs these shell lines instead."""
-    folder = tmp_path / "odd"
-    folder.mkdir()
-
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-
-    def say(script: str) -> None:
-        program = folder / "squeue.new"
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        program.chmod(0o755)
-        program.rename(folder / "squeue")
-
-    return say
-
-
 @pytest.mark.parametrize(
     "script",
     [
@@ -123,12 +102,12 @@ def odd_squeue(
     ],
 )
 def test_unusable_answer(
-    make_pulsar: MakePulsar, odd_squeue: Callable[[str], None], script: str,
+    make_pulsar: MakePulsar, odd_command: Callable[..., None], script: str,
     caplog: pytest.LogCaptureFixture
 ) -> None:
     """What cannot be read is no answer: no status changes; logged once."""
     pulsar = make_pulsar(missing_grace=0)
-    odd_squeue(script)
+    odd_command("squeue", script)
     pulsar.submit("1", "true")
     wait_until((pulsar.directory("1") / "return_code").exists, 15, "the tool to end", 0.02)
     wait_until(lambda: pulsar.observer().counters.failed_passes >= 2, 20, "two looks")
@@ -183,23 +162,18 @@ def test_kill_while_the_controller_is_down(
 
 
 def test_a_cancel_that_slurm_refuses_is_no_outage(
-    make_pulsar: MakePulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture
+    pulsar: Pulsar, slurm: Slurm, odd_command: Callable[..., None],
+    caplog: pytest.LogCaptureFixture
 ) -> None:
     """scancel that fails while squeue answers holds up no job and is logged once."""
-    slurm.set(time_scale=1)
-    pulsar = make_pulsar()
-    pulsar.submit("1", "sleep 600")
+    external_id = pulsar.submit("1", "sleep 600", "-t 600")
     pulsar.wait_for("1", "running")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "pulsar_failure_reasons.managers.slurm_source.scancel_command",
-            lambda ids, cluster: ["false"],
-        )
-        pulsar.proxy().kill("1")
-        pulsar.wait_for_looks(3)
-        pulsar.submit("2")
-        assert pulsar.end("2")["status"] == "complete"
-        assert pulsar.observer().counters.failed_passes == 0
+    odd_command("scancel", "echo 'scancel: error: Kill job error: Access denied' >&2; exit 1")
+    pulsar.proxy().kill("1")
+    pulsar.wait_for_looks(3)
+    pulsar.submit("2")
+    assert pulsar.end("2")["status"] == "complete"
+    assert pulsar.observer().counters.failed_passes == 0
     assert len(_messages(caplog, "asked to cancel jobs, gave no usable answer")) == 1
-    slurm.wait_for("1", "CANCELLED")
+    odd_command("scancel", None)
+    slurm.wait_for(external_id, "CANCELLED")

@@ -1,0 +1,416 @@
+"""The record: when it is written, kept, cleared, refused; what stock Pulsar sends of it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+from pulsar import manager_endpoint_util
+from pulsar.managers.base import JobDirectory
+
+from tests.pulsar_server import wait_until
+from tests.simulated import control
+
+from .conftest import MakePulsar
+from .harness import Pulsar, Slurm, reason_of
+
+OLD_RECORD = {
+    "runner_state": "memory_limit_reached", "message": "of an earlier attempt", "cause": "memory",
+    "fault": "job", "confidence": "controller", "drm": "slurm", "external_id": "1",
+}
+
+
+def test_record_has_what_the_design_says(pulsar: Pulsar) -> None:
+    """The file runner_state, in the job directory only, with the payload's own content."""
+    pulsar.submit("1", "sleep 600", "-t 1 --mem=50")
+    payload = pulsar.end("1")
+    record = pulsar.record("1")
+    assert record is not None
+    assert record["requested"] == {"walltime_s": 60, "memory_bytes": 50 * 1024 * 1024}
+    assert record["used"]["walltime_s"] >= 60
+    assert record["recorded_at"].endswith("Z")
+    assert pulsar.manager().runner_state("1") == record
+    assert payload["runner_state_message"] == record["message"]
+    details = {k: v for k, v in record.items() if k not in ("runner_state", "message")}
+    assert payload["failure_reason"] == details
+    assert os.listdir(pulsar.staging) == ["1"]
+    assert None not in payload["failure_reason"].values()
+
+
+def test_record_is_there_before_the_status(pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the record is not written yet, the manager does not say failed."""
+    statuses: List[str] = []
+    store = JobDirectory.store_metadata
+
+    def slow_store(self: Any, name: str, value: Any, atomic: bool = False) -> None:
+        if name == "runner_state":
+            assert atomic
+            statuses.append(pulsar.manager().get_status("1"))
+        store(self, name, value, atomic=atomic)
+
+    monkeypatch.setattr(JobDirectory, "store_metadata", slow_store)
+    pulsar.submit("1", "sleep 600", "-t 1")
+    pulsar.end("1")
+    assert statuses and set(statuses) <= {"queued", "running"}
+
+
+def test_new_attempt_clears_record_and_return_code(pulsar: Pulsar, slurm: Slurm) -> None:
+    """A relaunch of the same job_id starts with neither; its own end is told."""
+    pulsar.submit("1", "sleep 600", "-t 1")
+    assert reason_of(pulsar.end("1")) == "walltime"
+    directory = pulsar.directory("1")
+    (directory / "return_code").write_text("0\n")
+    for name in ("final_status", "preprocessed", "running", "postprocessed"):
+        (directory / name).unlink() if (directory / name).exists() else None
+    pulsar.submit("1", "touch ../began; sleep 600", "-t 60")
+    assert pulsar.record("1") is None
+    assert not (directory / "return_code").exists()
+    wait_until((directory / "began").exists, 15, "the second attempt", 0.02)
+    assert pulsar.external_id("1") == "2"
+    slurm.scancel("2")
+    payload = pulsar.end("1")
+    assert (reason_of(payload), payload["failure_reason"]["external_id"]) == ("cancelled", "2")
+
+
+def test_staging_failure_of_a_new_attempt_does_not_carry_the_old_reason(pulsar: Pulsar) -> None:
+    """A new attempt that fails before its launch tells nothing of the last one."""
+    pulsar.submit("1", "sleep 600", "-t 1")
+    assert reason_of(pulsar.end("1")) == "walltime"
+    manager_endpoint_util.setup_job(pulsar.proxy(), "1", "tool", "1")
+    # What stock publishes when staging in fails.
+    payload = manager_endpoint_util.full_status(pulsar.proxy(), "failed", "1")
+    assert reason_of(payload) is None
+
+
+def test_requeued_job_is_not_blessed_by_its_first_run(pulsar: Pulsar, slurm: Slurm) -> None:
+    """A stale return_code of a run before a requeue does not make a kill a success."""
+    script = (
+        "if [ -e ../first ]; then touch ../second; sleep 600; fi; touch ../first; "
+        "echo 0 > ../return_code; sleep 600"
+    )
+    external_id = pulsar.submit("1", script, "--requeue --comment=fake:requeue_delay=6")
+    wait_until((pulsar.directory("1") / "return_code").exists, 15, "the first run", 0.02)
+    control.event(slurm.state, external_id, "requeue")
+    wait_until((pulsar.directory("1") / "second").exists, 15, "the second run", 0.02)
+    record = control.job(slurm.state, external_id)
+    os.killpg(record["session"][0], 9)
+    payload = pulsar.end("1")
+    assert (payload["status"], reason_of(payload), payload["returncode"]) == (
+        "failed", "unknown", None)
+
+
+def test_cancel_by_galaxy_records_nothing(pulsar: Pulsar, slurm: Slurm) -> None:
+    """What Galaxy cancels is cancelled: no record, no reason."""
+    external_id = pulsar.submit("1", "sleep 600", "-t 60")
+    pulsar.wait_for("1", "running")
+    pulsar.proxy().kill("1")
+    slurm.wait_for(external_id, "CANCELLED")
+    payload = pulsar.end("1")
+    assert (payload["status"], reason_of(payload)) == ("cancelled", None)
+    pulsar.wait_for_looks(2)
+    assert pulsar.record("1") is None
+
+
+def test_cancel_by_galaxy_as_the_job_ends(
+    pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cancel comes while the end is being recorded: cancelled, and no record stays."""
+    store = JobDirectory.store_metadata
+
+    def cancelled_meanwhile(self: Any, name: str, value: Any, atomic: bool = False) -> None:
+        if name == "runner_state":
+            pulsar.manager()._record_cancel("1")
+        store(self, name, value, atomic=atomic)
+
+    monkeypatch.setattr(JobDirectory, "store_metadata", cancelled_meanwhile)
+    pulsar.submit("1", "sleep 600", "-t 1")
+    payload = pulsar.end("1")
+    assert (payload["status"], reason_of(payload)) == ("cancelled", None)
+    wait_until(lambda: pulsar.observer().watched() == 0, 10, "the end of looking", 0.02)
+    assert pulsar.record("1") is None
+
+
+def test_postprocessing_failure_carries_no_reason(pulsar: Pulsar) -> None:
+    """A job judged complete whose outputs cannot be staged fails without a reason of ours."""
+    (pulsar.staging / "1").mkdir(parents=True)
+    (pulsar.staging / "1" / "runner_state").write_text(json.dumps(OLD_RECORD))
+    pulsar.submit("1", "true")
+    assert pulsar.end("1")["status"] == "complete"
+    payload = manager_endpoint_util.full_status(pulsar.proxy(), "failed", "1")
+    assert (payload["status"], reason_of(payload)) == ("failed", None)
+
+
+def test_record_of_a_former_life_whose_job_was_requeued(pulsar: Pulsar, slurm: Slurm) -> None:
+    """Killed between record and status, then the job lives again: the record is forgotten."""
+    external_id = pulsar.submit("1", "sleep 600", "-t 60")
+    pulsar.wait_for("1", "running")
+    pulsar.shutdown()
+    (pulsar.directory("1") / "runner_state").write_text(
+        json.dumps(dict(OLD_RECORD, external_id=external_id)))
+    again = Pulsar(pulsar.staging.parent)
+    try:
+        again.status("1")
+        wait_until(lambda: again.record("1") is None, 10, "the record to go", 0.02)
+        slurm.scancel(external_id)
+        assert reason_of(again.end("1")) == "cancelled"
+    finally:
+        again.shutdown()
+
+
+def test_record_of_a_former_life_is_what_is_told(pulsar: Pulsar, slurm: Slurm) -> None:
+    """Killed between record and status: the next life tells the recorded reason."""
+    external_id = pulsar.submit("1", "sleep 600", "-t 60")
+    pulsar.wait_for("1", "running")
+    pulsar.shutdown()
+    slurm.scancel(external_id)
+    (pulsar.directory("1") / "runner_state").write_text(
+        json.dumps(dict(OLD_RECORD, external_id=external_id)))
+    again = Pulsar(pulsar.staging.parent)
+    try:
+        payload = again.end("1")
+        assert payload["runner_state"] == "memory_limit_reached"
+        assert payload["runner_state_message"] == "of an earlier attempt"
+    finally:
+        again.shutdown()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"cause": "gravity"}', "null", "\xff\xfe", '{"cause": 7}', "true"]
+)
+def test_corrupt_record(
+    pulsar: Pulsar, caplog: pytest.LogCaptureFixture, content: str
+) -> None:
+    """A record that cannot be read costs its reason and one line, not the payload."""
+    pulsar.submit("1", "sleep 600", "-t 1")
+    pulsar.end("1")
+    (pulsar.directory("1") / "runner_state").write_bytes(content.encode("latin-1"))
+    caplog.clear()
+    payload = pulsar.payload("1")
+    assert (payload["status"], reason_of(payload)) == ("failed", None)
+    told = [r for r in caplog.records if "runner_state" in r.getMessage()]
+    assert content == "null" or len(told) == 1
+    assert all("\n" not in r.getMessage() and not r.exc_info for r in told)
+    assert pulsar.manager().runner_state("1") is None
+
+
+@pytest.mark.parametrize("content", ["", "{", '"junk"', "[1]", "null", "\x00", '"-rf"'])
+def test_corrupt_external_id_is_found_by_name(
+    pulsar: Pulsar, slurm: Slurm, content: str
+) -> None:
+    """The id is lost, the job is not: it is found again by its name, and its end is told."""
+    external_id = pulsar.submit("1", "sleep 600", "-t 60")
+    pulsar.wait_for("1", "running")
+    pulsar.shutdown()
+    (pulsar.directory("1") / "external_id").write_text(content)
+    again = Pulsar(pulsar.staging.parent)
+    try:
+        again.status("1")
+        again.wait_for_looks(1)
+        assert again.status("1") == "running"
+        slurm.scancel(external_id)
+        assert reason_of(again.end("1")) == "cancelled"
+        assert again.external_id("1") == external_id
+    finally:
+        again.shutdown()
+
+
+@pytest.mark.parametrize("return_code, status, cause", [("0", "complete", None),
+                                                        (None, "failed", "lost")])
+def test_lost_external_id_and_no_such_name(
+    pulsar: Pulsar, slurm: Slurm, return_code: Any, status: str, cause: Any
+) -> None:
+    """No id and no job of that name: complete with a return code, else lost after the grace."""
+    external_id = pulsar.submit("1", "sleep 600", "-t 60 -J mine")
+    pulsar.wait_for("1", "running")
+    pulsar.shutdown()
+    (pulsar.directory("1") / "external_id").unlink()
+    if return_code:
+        (pulsar.directory("1") / "return_code").write_text(return_code)
+    again = Pulsar(pulsar.staging.parent)
+    try:
+        payload = again.end("1")
+        assert (payload["status"], reason_of(payload)) == (status, cause)
+        assert slurm.state_of(external_id) == "RUNNING"
+    finally:
+        again.shutdown()
+
+
+def test_lost_external_id_and_two_jobs_of_that_name(pulsar: Pulsar, slurm: Slurm) -> None:
+    """Another server's job has the same name: neither is taken for ours."""
+    pulsar.submit("1", "sleep 600", "-t 60")
+    pulsar.wait_for("1", "running")
+    pulsar.shutdown()
+    (pulsar.directory("1") / "external_id").unlink()
+    control.run(slurm.state, "sbatch", "-J", "pulsar_1", "--wrap", "sleep 600")
+    again = Pulsar(pulsar.staging.parent, manager={"missing_grace": 60})
+    try:
+        again.status("1")
+        again.wait_for_looks(2)
+        assert again.external_id("1") is None
+        assert again.status("1") == "running"
+    finally:
+        again.shutdown()
+
+
+def test_full_disk_while_recording(
+    pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A record that cannot be stored is tried again; the status waits for it."""
+    store = JobDirectory.store_metadata
+    tries: List[int] = []
+
+    def full(self: Any, name: str, value: Any, atomic: bool = False) -> None:
+        if name == "runner_state":
+            tries.append(1)
+            if len(tries) <= 2:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        store(self, name, value, atomic=atomic)
+
+    monkeypatch.setattr(JobDirectory, "store_metadata", full)
+    pulsar.submit("1", "sleep 600", "-t 1")
+    assert reason_of(pulsar.end("1")) == "walltime"
+    assert len(tries) == 3
+    told = [r.getMessage() for r in caplog.records if "could not be stored" in r.getMessage()]
+    assert len(told) == 2 and "No space left on device" in told[0]
+
+
+def test_disk_that_stays_full(
+    pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After some tries the job ends without a reason in its directory, but with one in the log."""
+    store = JobDirectory.store_metadata
+
+    def full(self: Any, name: str, value: Any, atomic: bool = False) -> None:
+        if name == "runner_state":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        store(self, name, value, atomic=atomic)
+
+    monkeypatch.setattr(JobDirectory, "store_metadata", full)
+    pulsar.submit("1", "sleep 600", "-t 1")
+    payload = pulsar.end("1")
+    assert (payload["status"], reason_of(payload)) == ("failed", None)
+    lost = [r.getMessage() for r in caplog.records if "and is lost" in r.getMessage()]
+    assert len(lost) == 1 and "walltime limit is 60 s" in lost[0]
+
+
+def test_job_directory_is_deleted_under_us(
+    pulsar: Pulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Galaxy or a cleaner removes the directory of a running job: no traceback, no endless look."""
+    external_id = pulsar.submit("1", "cd /; touch /dev/null; sleep 600", "-t 60")
+    pulsar.wait_for("1", "running")
+    import shutil
+
+    shutil.rmtree(pulsar.directory("1"))
+    slurm.scancel(external_id)
+    wait_until(lambda: pulsar.observer().watched() == 0, 10, "the end of looking", 0.02)
+    assert pulsar.status("1") == "lost"
+    assert [r for r in caplog.records if r.exc_info] == []
+
+
+def test_a_mistake_of_ours_never_reaches_pulsar(
+    pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A classifier that raises keeps the job's status, and other jobs go on."""
+    monkeypatch.setattr(
+        type(pulsar.manager()), "classify_stderr",
+        lambda self, text, external_id: 1 / 0 if external_id == "1" else None)
+    pulsar.submit("1", "echo something >&2; kill -9 $$")
+    pulsar.submit("2", "sh -c 'exit 3'")
+    assert pulsar.end("2")["returncode"] == 3
+    pulsar.wait_for_looks(2)
+    assert pulsar.status("1") in ("queued", "running")
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_unreadable_job_files(pulsar: Pulsar, tmp_path: Path) -> None:
+    """A return_code and a stderr that cannot be read (here: folders) count as absent."""
+    pulsar.submit(
+        "1",
+        "rm -f ../metadata/job_stderr; mkdir ../metadata/job_stderr ../return_code; kill -9 $$")
+    payload = pulsar.end("1")
+    assert (payload["status"], reason_of(payload), payload["returncode"]) == (
+        "failed", "unknown", None)
+
+
+def test_unwritable_output(pulsar: Pulsar) -> None:
+    """Slurm cannot open the job's stderr: disk, and the message says so."""
+    manager_endpoint_util.setup_job(pulsar.proxy(), "1", "tool", "1")
+    (pulsar.directory("1") / "metadata" / "job_stderr").mkdir()
+    manager_endpoint_util.submit_job(pulsar.proxy(), {"job_id": "1", "command_line": "true"})
+    payload = pulsar.end("1")
+    assert reason_of(payload) == "disk"
+    assert "output file could not be opened" in payload["runner_state_message"]
+
+
+def test_held_by_a_person_is_waited_for(make_pulsar: MakePulsar, slurm: Slurm) -> None:
+    """A person's hold is no reason to remove a job, however short hold_grace is."""
+    pulsar = make_pulsar(hold_grace=0)
+    external_id = pulsar.submit("1", "true", "-H")
+    pulsar.wait_for_looks(4)
+    assert pulsar.status("1") == "queued"
+    control.run(slurm.state, "scontrol", "release", external_id)
+    assert pulsar.end("1")["status"] == "complete"
+
+
+def test_stuck_job_is_removed_and_then_failed(
+    make_pulsar: MakePulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Requeued-held: queued for hold_grace, then taken out of Slurm, then failed as held."""
+    caplog.set_level(logging.INFO, "pulsar.failure_reasons")
+    pulsar = make_pulsar(hold_grace=1)
+    external_id = pulsar.submit("1", "sleep 600", "--comment=fake:launch_failure")
+    pulsar.wait_for_looks(5)
+    assert pulsar.status("1") == "queued"
+    assert slurm.state_of(external_id) == "PENDING"
+    payload = pulsar.end("1")
+    assert reason_of(payload) == "held"
+    assert slurm.state_of(external_id) == "CANCELLED"
+
+
+def test_stuck_job_stays_queued_while_it_cannot_be_removed(
+    make_pulsar: MakePulsar, slurm: Slurm, odd_command: Any
+) -> None:
+    """Failed is told only of a job that is gone from Slurm; scancel is repeated."""
+    odd_command("scancel", "echo scancel: error: busy >&2; exit 1")
+    pulsar = make_pulsar(hold_grace=0)
+    external_id = pulsar.submit("1", "sleep 600", "--comment=fake:launch_failure")
+    pulsar.wait_for_looks(5)
+    assert pulsar.status("1") == "queued"
+    odd_command("scancel", None)
+    assert reason_of(pulsar.end("1")) == "held"
+    assert slurm.state_of(external_id) == "CANCELLED"
+
+
+def test_stuck_job_that_is_released_before_its_removal_goes_on(
+    make_pulsar: MakePulsar, slurm: Slurm, odd_command: Any
+) -> None:
+    """Somebody releases the job while it cannot be removed: it runs, and its record goes."""
+    odd_command("scancel", "echo scancel: error: busy >&2; exit 1")
+    pulsar = make_pulsar(hold_grace=0)
+    external_id = pulsar.submit("1", "true", "--comment=fake:launch_failure")
+    wait_until(lambda: pulsar.record("1"), 10, "its record", 0.02)
+    control.run(slurm.state, "scontrol", "release", external_id)
+    assert pulsar.end("1")["status"] == "complete"
+    assert pulsar.record("1") is None
+
+
+def test_many_stuck_jobs_are_removed_with_one_command(
+    make_pulsar: MakePulsar, slurm: Slurm
+) -> None:
+    """A prolog that fails for everybody costs one scancel, not one a job."""
+    pulsar = make_pulsar(hold_grace=0.5)
+    jobs = [str(number) for number in range(1, 9)]
+    ids = [pulsar.submit(job_id, "true", "-H") for job_id in jobs]
+    for external_id in ids:
+        control.show_as(slurm.state, external_id, reason="launch failed requeued held")
+    for job_id in jobs:
+        pulsar.wait_for(job_id, "failed")
+        assert reason_of(pulsar.end(job_id)) == "held"
+    # Two, because a look may come in the middle of our changes.
+    assert len(slurm.commands("scancel")) <= 2
