@@ -41,8 +41,8 @@ bench:  ## measure start-up cost and passes over many jobs, against stock Pulsar
 	@$(IN_TEST_ENV) -m benchmarks.startup_cost
 	@$(IN_TEST_ENV) -m benchmarks
 
-docs:  ## where the documentation is
-	@echo "The documentation is plain Markdown: README.md and docs/*.md. Nothing has to be built."
+docs:  ## write the generated pages of docs/ anew, check the links of all pages
+	@$(PYTHON) tools/generate_docs.py
 
 clean:  ## remove everything that these targets made
 	rm -rf .env build dist .pytest_cache .mypy_cache .hypothesis .import_linter_cache
