@@ -1,4 +1,4 @@
-"""The documentation: generated pages, options, links, and the commands that it tells people to type."""
+"""The documentation: generated pages, options, links, and the commands that it tells."""
 
 from __future__ import annotations
 

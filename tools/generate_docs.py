@@ -44,7 +44,7 @@ from pulsar_failure_reasons.reason import (  # noqa: E402
 )
 
 DOCS = ROOT / "docs"
-GENERATED = "<!-- Written by tools/generate_docs.py from the code. Run `make docs`, do not edit. -->"
+GENERATED = "<!-- Made from the code by tools/generate_docs.py: run `make docs`, do not edit. -->"
 
 EXTERNAL_ID = "4"
 INTERVAL_S = 15.0
@@ -323,8 +323,8 @@ def reasons_page() -> str:
         "",
         GENERATED,
         "",
-        "`runner_state` is Galaxy's word: `resubmit` conditions can name it. `failure_reason.cause` "
-        "and `.fault` are this package's finer words.",
+        "`runner_state` is Galaxy's word: `resubmit` conditions can name it. "
+        "`failure_reason.cause` and `.fault` are this package's finer words.",
         "",
         *table(
             ["cause", "the job ...", "fault", "`runner_state`"],
