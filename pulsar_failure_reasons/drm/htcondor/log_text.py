@@ -32,7 +32,6 @@ EVENT_BY_TYPE_NAME: Mapping[str, JobEvent] = {
     "JobSuspendedEvent": JobEvent.JOB_SUSPENDED,
     "JobUnsuspendedEvent": JobEvent.JOB_UNSUSPENDED,
     "JobHeldEvent": JobEvent.JOB_HELD,
-    "JobReleasedEvent": JobEvent.JOB_RELEASED,
     "JobReleaseEvent": JobEvent.JOB_RELEASED,
     "RemoteErrorEvent": JobEvent.REMOTE_ERROR,
     "JobDisconnectedEvent": JobEvent.JOB_DISCONNECTED,

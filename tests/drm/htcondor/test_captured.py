@@ -260,10 +260,14 @@ def test_the_living_are_told_before_the_well_ended():
 
 def test_type_names_are_htcondors():
     """MyType means the event that the bindings number so."""
+    seen = set()
     for events in captured_events().values():
         for one in events:
             if one["MyType"] in EVENT_BY_TYPE_NAME:
+                seen.add(one["MyType"])
                 assert EVENT_BY_TYPE_NAME[one["MyType"]] == one["EventTypeNumber"]
+    # No captured job was checkpointed or could not be linked.
+    assert set(EVENT_BY_TYPE_NAME) - seen == {"ExecutableErrorEvent", "CheckpointedEvent"}
 
 
 @pytest.mark.parametrize("written, read", [

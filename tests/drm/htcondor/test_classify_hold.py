@@ -180,6 +180,7 @@ REMOVALS = [
      classify_hold(1, 0, "via condor_hold (by user alice)"), Cause.CANCELLED, "root"),
     ("after_site_hold_without_limit", "via condor_rm (by user root)",
      classify_hold(26, 0, "too many starts"), Cause.CANCELLED, "root"),
+    ("after_cpu_time_hold", None, classify_hold(3, 46004, ""), Cause.CPU_TIME, None),
     ("after_stage_hold", None, classify_hold(12, 2, ""), Cause.STAGE_ERROR, None),
 ]
 

@@ -68,6 +68,7 @@ def test_failures_that_are_no_hold():
         "unknown": "unknown_error",
     }
 
+
 #: As htcondor2.JobEventType of 25.14.1 has them.
 EVENT_NUMBERS = {
     JobEvent.SUBMIT: 0,
