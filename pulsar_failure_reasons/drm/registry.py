@@ -5,10 +5,11 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Dict
 
-from . import lsf, pbs, slurm
+from . import gridengine, lsf, pbs, slurm
 
 DRM_MODULES: Dict[str, ModuleType] = {
     "slurm": slurm,
     "lsf": lsf,
     "pbs": pbs,
+    "gridengine": gridengine,
 }

@@ -1,6 +1,7 @@
 """Durations and memory sizes as DRMs write them: the only parser for either.
 
-Every unit of memory is binary (K = 1024 bytes), as in Slurm, LSF, PBS and Grid Engine.
+Every unit of memory is binary (K = 1024 bytes), as in Slurm, LSF and PBS; Grid Engine's small
+letters are the one exception (``lower_is_decimal``).
 ``None`` means that the DRM said that there is no value (``UNLIMITED``, ``N/A``).
 """
 
@@ -87,7 +88,9 @@ def _clock_seconds(days: Optional[str], parts: List[int], two_parts_s: int) -> i
     return sum(p * w for p, w in zip(parts, weights))
 
 
-def parse_memory(text: str, *, bare_unit: str = "") -> Optional[int]:
+def parse_memory(
+    text: str, *, bare_unit: str = "", lower_is_decimal: bool = False
+) -> Optional[int]:
     """Return a size in bytes, None where there is none.
 
     Known forms: ``100M``, ``4Gn`` and ``2Gc`` (Slurm's per node and per CPU: the letter is
@@ -96,6 +99,7 @@ def parse_memory(text: str, *, bare_unit: str = "") -> Optional[int]:
     Args:
         text: What the DRM wrote.
         bare_unit: The prefix that a number without one has: "" bytes, "k", "m" ...
+        lower_is_decimal: ``4g`` is 4 * 1000^3 bytes and ``4G`` 4 * 1024^3, as in Grid Engine.
 
     Raises:
         OutputParseError: the text has none of these forms.
@@ -107,7 +111,8 @@ def parse_memory(text: str, *, bare_unit: str = "") -> Optional[int]:
     power = _memory_power(amount.group("unit").lower(), bare_unit.lower()) if amount else None
     if amount is None or power is None:
         raise OutputParseError(f"not a memory size: {text!r:.80}; expected e.g. 100M or 4Gn")
-    return int(float(amount.group("number")) * 1024**power)
+    decimal = lower_is_decimal and amount.group("unit")[:1].islower()
+    return int(float(amount.group("number")) * (1000 if decimal else 1024) ** power)
 
 
 def _memory_power(unit: str, bare_unit: str) -> Optional[int]:

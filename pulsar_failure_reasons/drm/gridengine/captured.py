@@ -1,0 +1,163 @@
+"""Texts about Grid Engine jobs as people copy them: "what does this say?" for ``explain``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Dict, List, Optional
+
+from ...errors import OutputParseError, SubmissionRefusedError
+from ...reason import Cause, Confidence, Evidence
+from ..captured import (
+    CANNOT_TELL,
+    Captured,
+    agreed,
+    alive,
+    clean_captured,
+    ended,
+    from_view,
+    read_tool_lines,
+)
+from ..external_ids import same_job
+from .captured_lines import of_view, read_log, read_mail, read_qstat
+from .command_errors import error_from_command
+from .failed import FAILED_CODES, parse_failed
+from .limits import Usage
+from .qacct import Record, goes_on, read_fields, read_records, usage_of, view_of
+from .qstat import parse_error_reasons, parse_qstat, with_error_reasons
+
+_LABEL = "Grid Engine"
+_KILL_EXIT_STATUS = 137
+_HOUR_S = 3600
+_HALF_GB = 512 * 1024**2
+_QACCT = re.compile(
+    r"^\s*(?:failed|exit_status|maxvmem|ru_wallclock|deleted_by)\s+\S", re.MULTILINE
+)
+
+
+def read_captured(
+    text: str, source: str = "auto", external_id: Optional[str] = None
+) -> Captured:
+    """Return what a text from the wild says about a job's end. Never raises.
+
+    Args:
+        text: Output of qacct -j (a piece will do), qstat (table, -j, -xml), lines of execd's
+            or qmaster's messages, a mail, or a job's stderr, with banners, colours and cuts.
+        source: What it is. The forms are told by themselves, so nothing depends on it but
+            that ``stderr`` lets shells and tools have a word.
+        external_id: The job meant; None where the text is about one job. A text about several
+            then tells only what all of them have in common.
+    """
+    text = clean_captured(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    found = _from_xml(text) or _from_qacct(text, external_id)
+    if not found:
+        found = read_log(lines) or read_qstat(lines)
+    if external_id is not None:
+        found = [captured for captured in found if _is(captured, external_id)]
+    if found:
+        return agreed(found)
+    told = read_mail(lines) or _from_failed_lines(lines) or _refused(lines)
+    if told is None and re.search(r"stderr|auto|stdout", source):
+        told = read_tool_lines(lines)
+    return told or CANNOT_TELL
+
+
+def _is(captured: Captured, external_id: str) -> bool:
+    try:
+        return captured.external_id is None or same_job(external_id, captured.external_id)
+    except OutputParseError:
+        return False
+
+
+def _from_xml(text: str) -> List[Captured]:
+    if "<job_info" not in text and "<detailed_job_info" not in text:
+        return []
+    reasons: Dict[str, str] = {}
+    try:
+        if "<detailed_job_info" in text:
+            reasons = parse_error_reasons(text[text.index("<detailed_job_info"):])
+        if "<job_info" in text:
+            part = text[text.index("<job_info"):].partition("<detailed_job_info")[0]
+            return [of_view(view) for view in with_error_reasons(parse_qstat(part), reasons)]
+    except OutputParseError:
+        return []
+    return read_qstat([f"error reason 1: {reason}" for reason in reasons.values()])
+
+
+# ---- qacct ------------------------------------------------------------------------------------
+
+
+def _from_qacct(text: str, external_id: Optional[str]) -> List[Captured]:
+    records = read_records(text)
+    if not records:
+        piece = read_fields(text)
+        records = [piece] if piece and _QACCT.search(text) else []
+    by_job: Dict[str, Captured] = {}
+    for number, record in enumerate(records):
+        captured = _of_record(record)
+        if captured is not None:
+            key = captured.external_id or f"?{number}"
+            # The last start of a job decides.
+            by_job.pop(key, None)
+            by_job[key] = captured
+    return list(by_job.values())
+
+
+def _of_record(record: Record) -> Optional[Captured]:
+    shown = {"jobnumber": "0", **record}
+    if not {"failed", "exit_status", "deleted_by"} & set(record):
+        return None
+    try:
+        view = view_of(shown)
+    except OutputParseError:
+        view = view_of({**shown, "jobnumber": "0", "taskid": ""})
+    external_id = view.external_id if "jobnumber" in record else ""
+    view = replace(view, external_id=external_id)
+    if goes_on(record):
+        row = FAILED_CODES[parse_failed(record["failed"]) or 0]
+        return alive(view.evidence[0], row.detail, external_id or None)
+    captured = from_view(view, _LABEL)
+    killed = view.end is not None and (
+        view.end.exit_code == _KILL_EXIT_STATUS
+        or (view.end.exit_code is None and "exit_status" not in record)
+    )
+    if killed and captured.cause is Cause.UNKNOWN:
+        return _who_killed(captured, usage_of(record))
+    return captured
+
+
+def _who_killed(captured: Captured, usage: Usage) -> Captured:
+    """What the numbers of a bare SIGKILL suggest: people set round limits."""
+    cause, detail = Cause.UNKNOWN, captured.detail
+    if usage.elapsed_s and usage.elapsed_s >= _HOUR_S and usage.elapsed_s % _HOUR_S <= 5:
+        cause, detail = Cause.WALLTIME, "it was killed after a whole number of hours"
+    elif usage.max_vmem_bytes and usage.max_vmem_bytes >= 2 * _HALF_GB and (
+        usage.max_vmem_bytes % _HALF_GB <= usage.max_vmem_bytes // 200
+    ):
+        cause, detail = Cause.MEMORY, "it was killed with just over a round amount of memory"
+    elif usage.requests_limits is False:
+        # Its requests are shown and hold no limit: Grid Engine had nothing to enforce.
+        cause, detail = Cause.CANCELLED, "it was killed, and it had asked for no limit"
+    return replace(captured, cause=cause, detail=detail, confidence=Confidence.INFERRED)
+
+
+def _from_failed_lines(lines: List[str]) -> Optional[Captured]:
+    """``failed 8 : in prolog`` in the middle of a line, as people quote it."""
+    for line in lines:
+        match = re.search(r"\bfailed\s+[0-9]{1,3}\s*:\s*[a-zA-Z].*", line)
+        if match:
+            record = {"failed": match.group().partition("failed")[2].strip()}
+            return _of_record(record)
+    return None
+
+
+def _refused(lines: List[str]) -> Optional[Captured]:
+    for line in lines:
+        if line.strip().startswith("Unable to run job:"):
+            if isinstance(error_from_command(["qsub"], 1, line), SubmissionRefusedError):
+                return ended(
+                    Cause.LAUNCH_ERROR, Evidence("qsub", "line", line),
+                    "its submission was refused",
+                )
+    return None
