@@ -5,6 +5,8 @@
   and an apt state of their own and unpacked into a cache folder; the machine's apt configuration
   and packages stay as they are (but for ``patchelf``, munge and MariaDB, which come by apt).
 * ``htcondor``: HTCondor 23.9 from trixie in the same way; only ``patchelf`` comes by apt.
+* ``gridengine``: Debian's Grid Engine (SGE 8.1.9) by apt, with a mail command that it demands.
+* ``sshd``: Debian's openssh-server by apt. Like all others it is not started.
 
 Idempotent, and quick once everything is there. Progress goes to stderr. Exit status: 0 all there, 2
 not possible here (the message says what to do).
@@ -28,7 +30,15 @@ from tests.real.processes import HarnessError
 APT_PACKAGES = {
     "slurm": ["slurmctld", "slurmd", "slurm-client", "munge", "slurmdbd", "mariadb-server"],
     "slurm24": ["munge", "mariadb-server", "patchelf"],
+    "gridengine": [
+        "gridengine-common",
+        "gridengine-client",
+        "gridengine-master",
+        "gridengine-exec",
+    ],
+    "sshd": ["openssh-server", "openssh-client"],
 }
+MAIL_COMMAND = ["bsd-mailx", "msmtp-mta"]  # msmtp-mta: else apt takes a whole mail server
 TRIXIE_PACKAGES = ["slurmctld", "slurmd", "slurm-client", "slurmdbd"]
 LEAVE_PROGRAMS = [f"--exclude=.{folder}" for folder in ("/bin", "/sbin", "/usr/bin", "/usr/sbin")]
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -384,10 +394,24 @@ def install_htcondor() -> None:
     htcondor_install.install_htcondor()
 
 
+def install_gridengine() -> None:
+    """Install Debian's Grid Engine unless it is there; raise HarnessError if that fails."""
+    mail = [] if shutil.which("mail") else MAIL_COMMAND
+    install_packages("gridengine", [*mail, *APT_PACKAGES["gridengine"]])
+
+
+def install_sshd() -> None:
+    """Install OpenSSH's server and client unless they are there; raise HarnessError if that
+    fails."""
+    install_packages("sshd", APT_PACKAGES["sshd"])
+
+
 INSTALLERS = {
     "slurm": install_slurm,
     "slurm24": install_slurm24,
     "htcondor": install_htcondor,
+    "gridengine": install_gridengine,
+    "sshd": install_sshd,
 }
 
 
