@@ -257,7 +257,7 @@ def submitted_on_hold(work: Path) -> Scenario:
 
 
 def spooled(work: Path) -> Scenario:
-    """Held with 16 until its files have come; its hold attributes are then UNDEFINED."""
+    """Held with 16 until its files have come, in the queue until its output is fetched."""
     job = Job(work, "exit 0", spool=True, should_transfer_files="YES")
     yield job.status(HELD)
     before = job.seen()["ad"]
@@ -266,6 +266,8 @@ def spooled(work: Path) -> Scenario:
     yield job.status(COMPLETED)
     ad = job.ad()
     after = {name: repr(ad[name]) for name in ("HoldReason", "HoldReasonCode") if name in ad}
+    job.schedd.retrieve(job.id)
+    yield lambda: job.past() is not None
     return {"before": before, "acts": acts, "after": after, "last": ad.get("LastHoldReasonCode")}
 
 
@@ -335,6 +337,18 @@ def ads_have_expressions(work: Path) -> Scenario:
         "any_case": ad["jobstatus"],
         "limited": len(job.schedd.query("true", ["ClusterId"], limit=1)),
     }
+
+
+def edited(work: Path) -> Scenario:
+    """An attribute is changed; one that was not there is added."""
+    job = Job(work, "exit 0", requirements="false")
+    yield job.status(1)
+    flags = htcondor2.TransactionFlag.Default
+    counts = [job.schedd.edit(job.id, "RequestMemory", "3000", flags)]
+    counts.append(job.schedd.edit(f"ClusterId == {job.cluster}", "SiteRetries", "1"))
+    yield lambda: "SiteRetries" in (job.ad() or {})
+    ad = job.ad()
+    return {"counts": counts, "ad": [ad["RequestMemory"], ad["SiteRetries"]]}
 
 
 def refusals(work: Path) -> Scenario:
@@ -456,6 +470,7 @@ SCENARIOS: Dict[str, Callable[[Path], Scenario]] = {
     "left_in_queue": left_in_queue,
     "several_procs": several_procs,
     "ads_have_expressions": ads_have_expressions,
+    "edited": edited,
     "refusals": refusals,
 }
 

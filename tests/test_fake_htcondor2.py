@@ -28,7 +28,6 @@ CAPTURED = {
 LOGS = {path.stem: path for path in sorted((DATA / "logs").glob("*.log"))}
 REAL_LOGS = [case for case in LOGS if not case.startswith("SYNTHETIC") and case != "log_xml"]
 MEASURES = ("IMAGE_SIZE", "FILE_TRANSFER")
-HOST = "<127.0.0.1:41353?addrs=127.0.0.1-41353&alias=localhost&noUDP&sock=startd_12663_57dc>"
 
 
 class Pool:
@@ -431,6 +430,21 @@ def test_while_the_schedd_is_down_nothing_answers_and_nothing_is_written(pool: P
     assert pool.types(cluster) == ["SUBMIT", "EXECUTE"]
     control.schedd_up(pool.state)
     assert pool.wait_for(cluster, "JOB_TERMINATED")["ReturnValue"] == 3
+
+
+def test_the_collector_knows_one_schedd(pool: Pool) -> None:
+    """By its name, by type and among all; not another's."""
+    collector, schedd = (
+        pool.htcondor2.Collector("pool.example.org"),
+        pool.htcondor2.DaemonType.Schedd,
+    )
+    found = collector.locate(schedd, "fake@localhost")
+    assert collector.locate(schedd, "other@localhost") is None
+    assert [ad["MyAddress"] for ad in collector.locateAll(schedd)] == [found["MyAddress"]]
+    pool.htcondor2.Schedd(found).reschedule()
+    control.configure(pool.state, collector="down")
+    with pytest.raises(pool.htcondor2.HTCondorException, match="communication with collector"):
+        collector.locateAll(schedd)
 
 
 def test_a_root_owner_is_refused(pool: Pool) -> None:

@@ -90,16 +90,14 @@ else:
         """The version of these bindings."""
         return "$CondorVersion: 25.14.1 simulated $"
 
-    def reload_config(root_config_file=None):
+    def reload_config(*_):
         """There is no configuration."""
-
-    def enable_debug(flags=None):
-        """There is nothing to tell."""
 
 
 Schedd, Collector = _client.bind(_made_of)
-QueryOpts, TransactionFlags, DaemonTypes = (
-    _made_of.QueryOpt,
-    _made_of.TransactionFlag,
-    _made_of.DaemonType,
-)
+ALIASES = {
+    "QueryOpts": "QueryOpt",
+    "TransactionFlags": "TransactionFlag",
+    "DaemonTypes": "DaemonType",
+}
+globals().update({alias: getattr(_made_of, name) for alias, name in ALIASES.items()})

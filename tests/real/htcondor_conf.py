@@ -9,7 +9,6 @@ SYSTEM_HOLD_SUBCODE = 99
 
 # Blocks for PrivatePool(extra_config=...). The subcodes are those of the templates' own.
 HOLD_IF_MEMORY_EXCEEDED = "use policy:Hold_If_Memory_Exceeded\n"  # 21/102
-HOLD_IF_CPUS_EXCEEDED = "use policy:Hold_If_Cpus_Exceeded\n"  # 21/101
 SHORT_LEASE = "JOB_DEFAULT_LEASE_DURATION = 8\n"  # a lost startd is given up after 8 s
 
 

@@ -110,6 +110,18 @@ class TestPool:
             pool.configure(before)
         assert (held["HoldReasonCode"], held["HoldReasonSubCode"]) == (21, 103)
 
+    def test_the_execute_side_evicts_for_runtime(self, pool: PrivatePool, tmp_path: Path) -> None:
+        """With preempt_if_runtime_exceeds a job is evicted and runs again; it is never held."""
+        before, log = pool.extra_config, tmp_path / "log"
+        pool.configure(conf.preempt_if_runtime_exceeds(2))
+        try:
+            pool.submit(executable="/bin/sleep", arguments="600", log=str(log))
+            wait_until(lambda: types(pool, log).count("EXECUTE") == 2, 60, "a second EXECUTE")
+        finally:
+            pool.configure(before)
+        assert types(pool, log)[:4] == ["SUBMIT", "EXECUTE", "JOB_EVICTED", "EXECUTE"]
+        pool.remove_all()
+
     def test_history_remembers_an_ended_job(self, pool: PrivatePool) -> None:
         """ad returns an ended job from the history, and None for one that never was."""
         cluster = pool.submit(executable="/bin/false")

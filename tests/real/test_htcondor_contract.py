@@ -58,6 +58,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Any]:
     simulated_htcondor.control().configure(
         str(state),
         startd_hold_memory=True,
+        vacate_time=10,  # a job that is being removed must still be there for what follows
         system_periodic_hold=SITE_HOLD,
         system_periodic_hold_reason=SITE_REASON,
         system_periodic_hold_subcode=conf.SYSTEM_HOLD_SUBCODE,

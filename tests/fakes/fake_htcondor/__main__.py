@@ -1,7 +1,8 @@
 """The simulated pool from the command line: ``python -m fake_htcondor STATE COMMAND ...``.
 
-Commands: ``show``, ``configure NAME=VALUE ...``, ``play CLUSTER STEPS``,
-``hold CLUSTER CODE [SUBCODE [REASON]]``, ``release CLUSTER``, ``remove CLUSTER [REASON]``, ``schedd up|down|restart``, ``stop``.
+Commands: ``show``, ``configure NAME=VALUE ...``, ``play CLUSTER STEPS``, ``release CLUSTER``,
+``hold CLUSTER CODE [SUBCODE [REASON]]``, ``remove CLUSTER [REASON]``,
+``schedd up|down|restart``, ``stop``.
 """
 
 import argparse

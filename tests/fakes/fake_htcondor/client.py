@@ -43,12 +43,15 @@ def bind(kit):
             """Return the locations of all daemons of a type."""
             return self.query(daemon_type)
 
-        def query(self, ad_type=None, constraint=True, projection=(), statistics=None):
-            """Return what the collector knows: the schedd's ad."""
+        def query(self, ad_type=None, constraint="true", projection=()):
+            """Return what the collector knows of a type (None: all): the schedd's ad."""
             settings = self._store.settings()
             if settings["collector"] == "down":
                 raise kit.HTCondorException("Failed communication with collector.")
-            return [_classad(kit, _location(settings))]
+            wanted = _condition(kit, constraint, "Failed to parse constraint")
+            if ad_type not in (None, kit.DaemonType.Schedd) or not wanted(_location(settings)):
+                return []
+            return [_classad(kit, _location(settings), projection)]
 
     class Schedd:
         """The schedd of the state folder, at the address it had when this object was made."""
@@ -71,6 +74,7 @@ def bind(kit):
 
         def query(self, constraint="True", projection=[], callback=None, limit=-1, opts=None):
             """Return the ads of the jobs in the queue that match."""
+            int(opts or 0)
             self._reach(
                 "Failed to fetch ads from schedd, errmsg=CEDAR:6001:Failed to connect to ADDRESS"
             )
@@ -86,7 +90,7 @@ def bind(kit):
                 return found
             return [one for one in map(callback, found) if one is not None]
 
-        def history(self, constraint, projection=[], match=-1, since=None, **unused):
+        def history(self, constraint, projection=[], match=-1, **_):
             """Return the ads of the jobs that have left the queue, the newest first."""
             self._reach("Failed to connect to ADDRESS")
             wanted = _condition(kit, constraint, "Failed to parse constraint")
@@ -197,8 +201,14 @@ def bind(kit):
                 _wake(self._store, job.cluster, job.proc)
 
         def retrieve(self, job_spec):
-            """Bring output files back: they are in place already."""
+            """Fetch the output (it is in place already): a spooled job may leave the queue now."""
+            _, matches = _selection(kit, job_spec)
             self._reach("Failed to connect to ADDRESS")
+            with self._store.change() as queue:
+                jobs = [job for job in queue.jobs() if matches(job)]
+                for job in jobs:
+                    job.set(StageOutFinish=int(time.time()))
+                queue.put(*jobs)
 
         def reschedule(self):
             """Ask for a negotiation cycle: there is none to wait for."""

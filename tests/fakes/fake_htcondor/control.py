@@ -10,7 +10,7 @@ import signal
 import time
 
 from fake_drm import process
-from fake_htcondor import changes, events, submit
+from fake_htcondor import changes, submit
 from fake_htcondor import play as play_module
 from fake_htcondor import runner
 from fake_htcondor.expressions import literal
@@ -136,11 +136,6 @@ def end_injected(state, clusters, exit_code=0, number=None):
                 queue.leave(one)
             else:
                 queue.put(one)
-
-
-def write_event(path, cluster, event, proc=0, when=None):
-    """Append an event of ``events`` to a log by hand."""
-    return events.append(path, cluster, proc, event, when)
 
 
 def stop(state, timeout_s=10):

@@ -116,7 +116,7 @@ class JobEventLog:
     def __enter__(self):
         return self
 
-    def __exit__(self, *unused):
+    def __exit__(self, *_):
         self.close()
 
     def __getstate__(self):

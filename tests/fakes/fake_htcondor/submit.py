@@ -46,23 +46,6 @@ EXPRESSIONS = {
     "max_transfer_input_mb": "MaxTransferInputMB",
     "max_transfer_output_mb": "MaxTransferOutputMB",
 }
-IGNORED = (
-    "executable",
-    "arguments",
-    "environment",
-    "env",
-    "initialdir",
-    "log",
-    "hold",
-    "universe",
-    "getenv",
-    "max_retries",
-    "notification",
-    "notify_user",
-    "log_xml",
-    "queue",
-    "copy_to_spool",
-)
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 DEFAULT_REQUIREMENTS = (
     '(TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Disk >= RequestDisk) && '
