@@ -65,3 +65,33 @@ def odd_command(
         program.rename(folder / name)
 
     return replace
+
+
+@pytest.fixture
+def fake_drmaa(monkeypatch: pytest.MonkeyPatch, slurm: Slurm) -> Any:
+    """Let stock Pulsar's DRMAA code use ``tests/fakes/drmaa.py``, and count what it does."""
+    import drmaa
+    from pulsar.managers.base import base_drmaa
+    from pulsar.managers.util import drmaa as pulsar_drmaa
+
+    submitted: List[str] = []
+    killed: List[str] = []
+
+    class CountedSession(drmaa.Session):
+        """The session, which also keeps what it was asked for."""
+
+        def runJob(self, template: Any) -> Any:
+            submitted.append(template.jobName)
+            return super().runJob(template)
+
+        def control(self, job_id: str, action: str) -> None:
+            killed.append(job_id)
+            super().control(job_id, action)
+
+    CountedSession.submitted, CountedSession.killed = submitted, killed
+    monkeypatch.setattr(pulsar_drmaa, "Session", CountedSession)
+    monkeypatch.setattr(pulsar_drmaa, "JobControlAction", drmaa.JobControlAction, raising=False)
+    monkeypatch.setattr(base_drmaa, "JobState", drmaa.JobState)
+    monkeypatch.setattr(pulsar_drmaa.DrmaaSession, "session", None)
+    monkeypatch.setattr(pulsar_drmaa.DrmaaSession, "session_count", 0)
+    return CountedSession

@@ -23,7 +23,7 @@ from typing import Any, Callable, Counter, Dict, List, NamedTuple, Optional
 
 import pytest
 
-from tests.pulsar_server import wait_until
+from tests.pulsar_server import PulsarServer, wait_until
 from tests.simulated import control
 
 from .harness import QUICK, TERMINAL
@@ -280,3 +280,48 @@ def _report(runs: List[Run], took_s: float) -> None:
           f"published terminal payload, {sum(r.emptied for r in runs)} empty final_status files")
     for where, count in sorted(_kills(runs).items()):
         print(f"  {count:4} kills {where[2:]}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["timeout", "memory", "scancel", "node_failure", "exit_3"])
+def test_one_story_of_a_real_server(tmp_path: Path, name: str) -> None:
+    """``pulsar-serve`` killed with SIGKILL around the end of a job: REST clients are told one."""
+    kind = KINDS[name]
+    rng = random.Random(f"{SEED}/{name}")
+    state = control.create(tmp_path / "slurm", time_scale=200, kill_wait=0.1)
+    server = PulsarServer(tmp_path, {"manager": QUICK}, control.environment(state))
+    directory = server.staging / "1"
+    told: List[Dict[str, Any]] = []
+    try:
+        server.start()
+        server.submit("1", kind.command, native_specification=kind.native)
+        if kind.scancel:
+            control.wait_for(state, 1, "RUNNING")
+            control.run(state, "scancel", "1", user="root:0")
+        for _ in range(2):
+            # A look needs somebody who asks, for without a message queue nobody else does.
+            told.extend(_ask_until(server, (directory / "runner_state").exists, 1.0))
+            time.sleep(rng.uniform(0, 0.05))
+            server.kill()
+            server.start()
+        told.append(server.wait_for_end("1"))
+        server.kill()
+        server.start()
+        told.append(server.wait_for_end("1"))
+    finally:
+        server.kill()
+        control.stop_all(state)
+    stories = [_story(payload) for payload in told if payload["status"] in TERMINAL]
+    assert all(story == stories[0] for story in stories), stories
+    cause = (stories[0].get("failure_reason") or {}).get("cause")
+    assert (stories[0]["status"], cause) == (kind.status, kind.cause)
+
+
+def _ask_until(
+    server: PulsarServer, condition: Callable[[], bool], timeout_s: float
+) -> List[Dict[str, Any]]:
+    told = []
+    deadline = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < deadline:
+        told.append(server.payload("1"))
+    return told
