@@ -52,7 +52,7 @@ def read_captured(
     lines = [line for line in text.split("\n") if line.strip()]
     found = _from_xml(text) or _from_qacct(text, external_id)
     if not found:
-        found = read_log(lines) or read_qstat(lines)
+        found = read_log(lines, needs_prefix="log" not in source) or read_qstat(lines)
     if external_id is not None:
         found = [captured for captured in found if _is(captured, external_id)]
     if found:

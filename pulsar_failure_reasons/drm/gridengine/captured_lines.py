@@ -18,7 +18,8 @@ _LABEL = "Grid Engine"
 
 # ---- message files and mails ------------------------------------------------------------------
 
-_LOG_PREFIX = re.compile(r"^[^|]{8,40}\|[^|]*\|[^|]*\|(?P<level>[DIPWEC])\|(?P<said>.*)$")
+#: ``05/04/2011 03:36:38|  main|host|W|job ...``, perhaps without its beginning.
+_LOG_PREFIX = re.compile(r"^(?:[^|]{0,60}\|){1,3}[DIPWEC]\|(?P<said>.*)$")
 _JOB = re.compile(r"\b[Jj]ob(?:-array task)? (?P<id>[0-9]{1,18}(?:\.[0-9]{1,9})?)\b")
 _LIMITS: Tuple[Tuple[str, Cause, str], ...] = (
     (r"exceed(?:ed|s) (?:job )?hard wall ?clock time", Cause.WALLTIME, ""),
@@ -88,7 +89,9 @@ def _log_line(said: str, job: Optional[str]) -> Optional[Tuple[int, Captured]]:
         return 5, alive(evidence, "it will be started again", job)
     failed = _FAILED.search(said)
     if failed:
-        return 3, _failed(failed.group("what"), failed.group("why"), evidence, job)
+        told = _failed(failed.group("what"), failed.group("why"), evidence, job)
+        # Who then deletes a job in error only clears it away; but qdel kills by a signal.
+        return (3 if _SIGNAL.search(failed.group("why")) else 1), told
     shepherd = _SHEPHERD.search(said)
     if shepherd:
         code = 19 if shepherd.group("crash") else int(shepherd.group("code"))

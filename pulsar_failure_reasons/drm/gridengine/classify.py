@@ -12,6 +12,8 @@ from .failed import FAILED_CODES
 from .limits import Usage
 
 _SIGUSR1, _SIGXCPU, _SIGXFSZ = 10, 24, 25
+#: A script that ends with 100 asks for the state Eqw.
+_APPLICATION_ERROR, _APPLICATION_ERROR_EXIT = 30, 100
 _FROM_OUTSIDE = frozenset({1, 2, 9, 12, 15})
 
 
@@ -32,6 +34,8 @@ def how_it_ended(
         usage: Requested and used.
         deleted_by: Univa's: a user, None for NONE and where not shown.
     """
+    if failed == _APPLICATION_ERROR and exit_status is None:
+        exit_status = _APPLICATION_ERROR_EXIT
     code, signal = exit_status, _signal(exit_status)
     row = FAILED_CODES.get(failed) if failed is not None else None
     if failed is not None and row is None:
@@ -81,7 +85,8 @@ def _by_signal(signal: int, code: Optional[int], usage: Usage) -> Tuple[End, boo
         reached = usage.reached() if asked_cpu and asked_memory else None
         return End(Ending.LIMIT, reached or cause, "", code, signal), True
     if signal == _SIGUSR1 and usage.has("s_rt"):
-        return End(Ending.LIMIT, Cause.WALLTIME, "its soft limit", code, signal), True
+        detail = f"its soft walltime limit (s_rt) of {usage.time('s_rt') or '?'} s was reached"
+        return End(Ending.LIMIT, Cause.WALLTIME, detail, code, signal), True
     if signal in _FROM_OUTSIDE:
         reached = usage.reached()
         if reached is not None:

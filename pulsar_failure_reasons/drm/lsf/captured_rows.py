@@ -64,7 +64,18 @@ def _row(
     for separator_seen in _SEPARATORS[:5]:
         if line.count(separator_seen) >= 2:
             return _by_looks([cell.strip() for cell in line.split(separator_seen)])
+    if heading and not separator:
+        cells = line.split(None, len(heading) - 1)
+        if len(cells) == len(heading):
+            row = _named([cell.strip() for cell in cells], heading)
+            if row is not None and _is_plausible(row):
+                return row
     return _by_blanks(line)
+
+
+def _is_plausible(row: Dict[str, str]) -> bool:
+    """Blanks inside a field would have moved all that follow: then an exit code is none."""
+    return re.fullmatch(r"[0-9]{1,3}|-", row.get("exit_code", "-")) is not None
 
 
 def _named(cells: Sequence[str], heading: Sequence[str]) -> Optional[Dict[str, str]]:
@@ -102,7 +113,8 @@ def _by_blanks(line: str) -> Optional[Dict[str, str]]:
         bare = re.match(r"^\s*(?P<id>[0-9]{1,18}(?:\[[0-9]+\])?)\s+(?P<stat>[A-Z_]{3,9})\b", line)
         if bare is None or not is_state(bare.group("stat")):
             return None
-        return {"jobid": bare.group("id"), "stat": bare.group("stat")}
+        cut = line[line.index("TERM_"):] if "TERM_" in line else ""
+        return {"jobid": bare.group("id"), "stat": bare.group("stat"), "exit_reason": cut}
     row = {"jobid": match.group("id"), "stat": match.group("stat")}
     rest = match.group("rest")
     if "TERM_" in rest:

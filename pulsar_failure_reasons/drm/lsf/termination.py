@@ -55,7 +55,7 @@ _TABLE: Tuple[Termination, ...] = (
     ),
     Termination(
         "TERM_RUNLIMIT", 5, _LIMIT, Cause.WALLTIME,
-        words=("lsfruntimelimit", "reachingruntimelimit", "lsfrunlimit"),
+        words=("lsfruntime", "reachingruntimelimit", "lsfrunlimit"),
     ),
     Termination(
         "TERM_DEADLINE", 6, _LIMIT, Cause.WALLTIME, "the job's deadline was reached",
@@ -84,7 +84,7 @@ _TABLE: Tuple[Termination, ...] = (
     ),
     Termination(
         "TERM_CPULIMIT", 12, _LIMIT, Cause.CPU_TIME,
-        words=("lsfcpuusagelimit", "lsfcputimelimit", "cpulimit"),
+        words=("lsfcpuusage", "lsfcputime", "cpulimit"),
     ),
     Termination(
         "TERM_CHKPNT", 13, _CANCELLED, Cause.CANCELLED, "killed after a checkpoint",
@@ -99,7 +99,7 @@ _TABLE: Tuple[Termination, ...] = (
         words=("killedbyrootor", "killedbylsfadministrator", "killedbyadministrator"),
     ),
     Termination(
-        "TERM_MEMLIMIT", 16, _LIMIT, Cause.MEMORY, words=("lsfmemoryusagelimit", "memorylimit"),
+        "TERM_MEMLIMIT", 16, _LIMIT, Cause.MEMORY, words=("lsfmemoryusage", "memorylimit"),
     ),
     # Not BADLY with no cause: somebody else's signal is no tool error.
     Termination(
@@ -115,7 +115,7 @@ _TABLE: Tuple[Termination, ...] = (
         words=("lsfisnotavailable",),
     ),
     Termination(
-        "TERM_SWAP", 20, _LIMIT, Cause.MEMORY, "swap space", words=("lsfswapusagelimit",),
+        "TERM_SWAP", 20, _LIMIT, Cause.MEMORY, "swap space", words=("lsfswapusage",),
     ),
     Termination(
         "TERM_THREADLIMIT", 21, _LIMIT, Cause.UNKNOWN, "it had more threads than its limit",

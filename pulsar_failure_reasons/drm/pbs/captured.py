@@ -123,8 +123,7 @@ def _of_piece(piece: str, flavour: Flavour) -> Optional[Captured]:
     """What one (perhaps cut) output of qstat -f says; the job's state may be missing."""
     head = _JOB.search(piece)
     attributes: Dict[str, str] = {}
-    lines = [re.sub(r"^ +", "    ", line) for line in piece.split("\n")]
-    for name, value in attribute_lines(lines):
+    for name, value in attribute_lines(_folded_with_tabs(piece.split("\n"))):
         # A user's newline can add a line, but not take the place of an earlier one.
         if name == "exit_status" and name in attributes and attributes[name] != value:
             return None
@@ -133,6 +132,15 @@ def _of_piece(piece: str, flavour: Flavour) -> Optional[Captured]:
     if "job_state" in attributes:
         return _of_view(view_of(PbsJob(external_id, attributes), flavour))
     return _without_state(attributes, external_id, flavour)
+
+
+def _folded_with_tabs(lines: List[str]) -> List[str]:
+    """Copies turn the tab of a folded line into blanks, or lose it."""
+    kept = []
+    for line in lines:
+        is_attribute = re.match(r"\s*[A-Za-z][\w.]* = ", line)
+        kept.append(("    " if is_attribute else "\t") + line.strip() if line.strip() else "")
+    return kept
 
 
 def _id(text: Optional[str]) -> str:
@@ -148,7 +156,7 @@ def _without_state(
     comment = attributes.get("comment", "")
     number = attributes.get("exit_status", "")
     tells_end = re.search(
-        r"\b(?:finished|failed|terminated(?: by \S+)?|exceeded resource .*)\s*$", comment
+        r"\b(?:finished|failed|terminated(?:\s*by\s*\S+)?|exceeded\s*resource.*)\s*$", comment
     )
     if re.search(r"too many failed attempts", comment, re.IGNORECASE):
         tells_end = re.search("^", comment)

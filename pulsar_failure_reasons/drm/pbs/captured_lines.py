@@ -108,7 +108,7 @@ _RERUN = re.compile(
     re.IGNORECASE,
 )
 _CHECKJOB_END = re.compile(
-    r"^\s*(?:Completion Code|Exit Code):\s*(?P<number>-?[0-9]{1,4})\b", re.IGNORECASE
+    r"\b(?:Completion Code|Exit Code):\s*(?P<number>-?[0-9]{1,4})\b", re.IGNORECASE
 )
 _LOG_LINE = re.compile(
     r"^[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"

@@ -22,8 +22,9 @@ _RESOURCES = {
 }
 _TOO_OFTEN = re.compile(r"too many failed attempts to (?:run|start)", re.IGNORECASE)
 _TOO_OFTEN_DETAIL = "PBS could not start it, several times, and held it"
-_TERMINATED = re.compile(r"\bterminated(?: by (?P<who>[^\s,;()]{1,100}))?\s*$")
-_EXCEEDED = re.compile(r"\bexceeded resource (?P<resource>[a-z]+)")
+#: Copies lose the blank at the end of a folded line.
+_TERMINATED = re.compile(r"\bterminated(?:\s*by\s*(?P<who>[^\s,;()]{1,100}))?\s*$")
+_EXCEEDED = re.compile(r"\bexceeded\s*resource\s*(?P<resource>[a-z]+)")
 
 #: Substates of a finished job: deleted, finished, failed.
 DELETED_SUBSTATE = 91
@@ -111,7 +112,9 @@ def how_it_ended(job: PbsJob, flavour: Flavour, usage: Usage) -> Tuple[End, bool
 
 
 def _limit(resource: str, code: Optional[int], signal: Optional[int]) -> End:
-    cause = _RESOURCES.get(resource, Cause.UNKNOWN)
+    # A comment may be cut: "exceeded resource wallt".
+    names = [name for name in _RESOURCES if name.startswith(resource)]
+    cause = _RESOURCES[min(names, key=len)] if names else Cause.UNKNOWN
     detail = "" if cause is not Cause.UNKNOWN else f"it used more {resource} than its limit"
     return End(Ending.LIMIT, cause, detail, code, signal)
 

@@ -10,6 +10,9 @@ from ...errors import OutputParseError
 from ...reason import Cause
 from ..units import parse_duration, parse_memory
 
+#: mom's last look may be a second old: 3 s of CPU time at a limit of 4 s, measured.
+_CPUT_LAG_S = 1
+
 #: The attributes of one job by their lower-case names: ``resources_used.walltime``.
 Attributes = Mapping[str, str]
 
@@ -67,7 +70,7 @@ def _exceeded(
         return Cause.WALLTIME
     cput_s = duration(attributes.get("resource_list.cput"))
     used_cput_s = duration(attributes.get("resources_used.cput"))
-    if cput_s and used_cput_s is not None and used_cput_s >= cput_s:
+    if cput_s and used_cput_s is not None and used_cput_s + _CPUT_LAG_S >= cput_s:
         return Cause.CPU_TIME
     for name in ("mem", "vmem"):
         limit = memory(attributes.get(f"resource_list.{name}"))

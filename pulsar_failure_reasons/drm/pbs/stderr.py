@@ -32,12 +32,12 @@ def _rule(pattern: str, cause: Cause, detail: str = "") -> _Rule:
 
 #: By priority; the sister moms' "requested job terminate" follows the real reason.
 _RULES: Tuple[_Rule, ...] = (
-    _rule(r"\bwall ?(?:time|clock)\b.*\bexceeded (?:its )?limit", Cause.WALLTIME),
-    _rule(r"\bp?v?mem\b.*\bexceeded (?:its )?limit", Cause.MEMORY),
+    _rule(r"\bwall ?(?:time|clock)\b", Cause.WALLTIME),
+    _rule(r"\bp?v?mem\b", Cause.MEMORY),
     _rule(r"memory oversubscription|Cgroup \w+ limit exceeded", Cause.MEMORY),
-    _rule(r"\bp?cput\b.*\bexceeded (?:its )?limit", Cause.CPU_TIME),
-    _rule(r"\bfile\b.*\bexceeded (?:its )?limit", Cause.DISK),
-    _rule(r"\bncpus\b.*\bexceeded limit", Cause.UNKNOWN, "it used more CPUs than it asked for"),
+    _rule(r"\bp?cput\b", Cause.CPU_TIME),
+    _rule(r"\bfile\b", Cause.DISK),
+    _rule(r"\bncpus\b", Cause.UNKNOWN, "it used more CPUs than it asked for"),
     _rule(
         r"\bnode [0-9]+ .*requested job (?:terminate|die)|SISTER_|sister mom|mom restart"
         r"|lost (?:connection|contact)",
