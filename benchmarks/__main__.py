@@ -2,7 +2,7 @@
 
     make bench        (or: python -m benchmarks)
 
-Exit code 1: a target is not met. About two minutes.
+Exit code 1: a target is not met. Two minutes; four on a busy machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def results(sections: List[str], targets: List[Target]) -> str:
     body = "\n".join(sections)
     return f"""# What looking at jobs costs
 
-Written by `make bench`, which repeats it in about two minutes: everything in one run, on one
+Written by `make bench`, which repeats it in two to four minutes: everything in one run, on one
 machine. Other machines give other seconds; the ratios are what to compare. The part on a real Slurm
 needs root (jobs of two users) and Slurm's daemons: as root on Debian,
 `python -m tests.real.install slurm` installs them.

@@ -90,9 +90,9 @@ jobs running, none changing.
 
 {table(headings, rows)}
 
-Stock: sampled, the fastest of {STOCK_SAMPLE} jobs (of all, where there are fewer) times N; commands
+Stock: sampled, the fastest of {STOCK_SAMPLE} jobs (all, where there are fewer) times N; commands
 likewise. Its `LocalShell` looks after 0.1 s whether the command has ended, and next after 3 s more:
-a job here costs 0.1 s, and where squeue needs longer than that (a slow cluster, a busy host), 3.1 s.
+a job here costs 0.1 s, and where squeue needs longer (a slow cluster, a busy host), 3.1 s.
 Ours: the fastest of {OUR_PASSES} whole passes, which a server makes in a thread of its own; the
 simulated squeue reads a file for each job, for a real one see below. Fastest, because other work on
 the machine only ever adds. Where slurmctld had forgotten a tenth of the jobs, a pass ran
