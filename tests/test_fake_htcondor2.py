@@ -500,7 +500,7 @@ def test_ten_thousand_jobs_without_processes(pool: Pool) -> None:
     schedd = pool.htcondor2.Schedd()
     began = time.monotonic()
     found = schedd.query('PulsarManager =?= "x"', ["ClusterId", "JobStatus"])
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10  # half a second on an idle machine
     assert (len(found), found[0]["JobStatus"], clusters[-1]) == (10_000, 2, 10_000)
     control.end_injected(pool.state, some, exit_code=2)
     reader = pool.htcondor2.JobEventLog(str(logs / f"{some[0]}.log"))

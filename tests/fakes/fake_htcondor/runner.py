@@ -91,27 +91,30 @@ class Runner:
         """Act once; the seconds to sleep, or None when there is nothing left to do."""
         with self.store.look() as open_queue:
             job, settings = open_queue.get(self.cluster, self.proc), open_queue.settings()
-        if job is None:
-            if self.child is not None:
-                self._end_child(float(settings["vacate_time"]))
-            return None
-        if self.child is not None and (
-            job.status != changes.RUNNING or job.extra.get("run") != self.run_number
-        ):
+        if self._may_not_run(job):
             self._end_child(float(settings["vacate_time"]))
             return 0.0
+        if job is None:
+            return None
         if settings["schedd"] == "down":
             return 0.1
         pause = None
         with self.store.change() as open_queue:
             job = open_queue.get(self.cluster, self.proc)
-            if job is None:
-                return None
+            if job is None or self._may_not_run(job):  # changed since the look
+                return 0.0
             pause = self._act(open_queue, job, settings)
             if pause is None and job.status == changes.HELD:
                 job.extra["runner"] = None
                 open_queue.put(job)
         return pause
+
+    def _may_not_run(self, job):
+        """Tell whether there is a process that has to be ended before anything else."""
+        if self.child is None:
+            return False
+        gone = job is None or job.status != changes.RUNNING
+        return gone or job.extra.get("run") != self.run_number
 
     def _act(self, open_queue, job, settings):
         if self.generation != settings["generation"]:
