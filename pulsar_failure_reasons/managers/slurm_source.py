@@ -21,7 +21,7 @@ from ..drm.slurm import (
     scancel_command,
     squeue_command,
 )
-from ..errors import AccountingDisabledError, DrmUnreachableError
+from ..errors import AccountingDisabledError, DrmUnreachableError, SubmissionRefusedError
 from ..execute import CommandResult, run
 from ..reason import clean_text
 
@@ -101,6 +101,9 @@ class SlurmSource:
             SubmissionRefusedError: with Slurm's own words.
             DrmError: Slurm gave no answer; the job may have been submitted all the same.
         """
+        if not _has(argv[0]):
+            # Nothing was asked of Slurm, so there is no doubt about the job.
+            raise SubmissionRefusedError(f"cannot run {argv[0]}: it is not on PATH")
         # In our own environment: sbatch gives it to the job.
         return parse_submission(self._run(argv, os.environ).stdout)
 
