@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -49,7 +50,14 @@ def test_walltime_inferred_without_any_word_of_slurm(
     slurm.set(time_scale=1)
     pulsar = make_pulsar(accounting="none")
     external_id = pulsar.submit("1", QUIET, FORGOTTEN)
-    control.change(slurm.state, external_id, time_limit=2)
+    control.change(slurm.state, external_id, time_limit=3)
+    pulsar.wait_for("1", "running")
+    # Nobody looks while the job is killed and forgotten: the next look finds it missing.
+    slurm.set(controller_down=True)
+    slurm.wait_for(external_id, "TIMEOUT")
+    ended = time.monotonic()
+    wait_until(lambda: time.monotonic() > ended + 1.1, 5, "a look that is late enough")
+    slurm.set(controller_down=None)
     payload = pulsar.end("1")
     assert reason_of(payload) == "walltime"
     assert payload["failure_reason"]["confidence"] == "inferred"
