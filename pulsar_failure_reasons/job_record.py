@@ -52,10 +52,26 @@ def load_record(job_directory: JobDirectory) -> Optional[FailureReason]:
         return None if stored is None else FailureReason.from_dict(stored)
     except (RecordError, ValueError, OSError) as error:
         log.warning(
-            "(%s) ignoring the unreadable file %s in the job directory: %s",
-            getattr(job_directory, "job_id", "?"), METADATA_NAME, error,
+            "ignoring the unreadable file %s in the job directory %s: %s",
+            METADATA_NAME, getattr(job_directory, "job_directory", "of a job"), error,
         )
         return None
+
+
+def load_current_record(job_directory: JobDirectory) -> Optional[FailureReason]:
+    """Return the stored reason if it speaks of the job's present attempt, else None.
+
+    A manager that knows nothing of this file (after a rollback) leaves the record of an earlier
+    attempt lying there when it submits the job again: the DRM's id tells.
+    """
+    reason = load_record(job_directory)
+    if reason is None or reason.external_id is None:
+        return reason
+    try:
+        external_id = job_directory.load_metadata("external_id")
+    except (ValueError, OSError):
+        return reason
+    return None if external_id and str(external_id) != reason.external_id else reason
 
 
 def clear_record(job_directory: JobDirectory) -> None:

@@ -25,6 +25,7 @@ RUNNING = "running"
 COMPLETE = "complete"
 FAILED = "failed"
 
+_INFERRED = Confidence.INFERRED
 _LIMITS = frozenset({Cause.WALLTIME, Cause.MEMORY, Cause.CPU_TIME})
 
 
@@ -194,7 +195,7 @@ def _judge_end(
     job: JobId, history: History, end: End, files: JobFiles, policy: Policy
 ) -> Judgement:
     if end.ending is Ending.WELL:
-        return _judge_ended_well(job, history, files, policy)
+        return _judge_ended_well(job, history, end, files, policy)
     if end.ending is Ending.LIMIT:
         if files.return_code == 0 and policy.limit_with_zero_exit == COMPLETE:
             return Judgement(COMPLETE)
@@ -205,14 +206,15 @@ def _judge_end(
 
 
 def _judge_ended_well(
-    job: JobId, history: History, files: JobFiles, policy: Policy
+    job: JobId, history: History, end: End, files: JobFiles, policy: Policy
 ) -> Judgement:
     if files.return_code is not None:
         return Judgement(COMPLETE)
     if history.ended < policy.missing_answers:
         # Shared file systems show a new file late on another host.
         return Judgement(waits_for="its file return_code")
-    return _failed(job, history, files, Cause.LOST, None)
+    end = replace(end, detail=f"{job.label} says that it ended well, but it left no exit code")
+    return _failed(job, history, files, Cause.LOST, end, _INFERRED)
 
 
 def _judge_ended_badly(job: JobId, history: History, end: End, files: JobFiles) -> Judgement:
@@ -223,7 +225,7 @@ def _judge_ended_badly(job: JobId, history: History, end: End, files: JobFiles) 
     if end.exit_code and not end.signal:
         # The script ends with 0 whatever the tool returned: one of its own guards exited.
         guard = replace(end, detail=end.detail or f"the job script exited with {end.exit_code}")
-        return _failed(job, history, files, Cause.LAUNCH_ERROR, guard, Confidence.INFERRED)
+        return _failed(job, history, files, Cause.LAUNCH_ERROR, guard, _INFERRED)
     return _failed(job, history, files, Cause.UNKNOWN, end)
 
 
@@ -241,8 +243,16 @@ def _judge_missing(
     if history.missing < policy.missing_answers:
         return Judgement(waits_for=f"{job.label} to know it again")
     if _ran_into_its_limit(history):
-        return _failed(job, history, files, Cause.WALLTIME, None, Confidence.INFERRED)
-    return _failed(job, history, files, Cause.LOST, None, Confidence.INFERRED)
+        end = End(Ending.LIMIT, detail=f"its walltime limit was over when {job.label} forgot it")
+        return _failed(job, _with_unknown_run(history), files, Cause.WALLTIME, end, _INFERRED)
+    end = End(Ending.INFRASTRUCTURE, detail=f"{job.label} forgot it, and it left no exit code")
+    return _failed(job, _with_unknown_run(history), files, Cause.LOST, end, _INFERRED)
+
+
+def _with_unknown_run(history: History) -> History:
+    # What was last seen of a forgotten job's run is not how long it ran.
+    last = history.last
+    return history if last is None else replace(history, last=replace(last, elapsed_s=None))
 
 
 def _ran_into_its_limit(history: History) -> bool:
@@ -283,7 +293,7 @@ def _line_decides(
     if finding.cause in (Cause.CANCELLED, Cause.TOOL_ERROR, Cause.UNKNOWN):
         return False
     return cause in (Cause.CANCELLED, Cause.UNKNOWN, Cause.LOST) or (
-        confidence is Confidence.INFERRED
+        confidence is _INFERRED
     )
 
 

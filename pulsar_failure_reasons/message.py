@@ -14,7 +14,7 @@ _PLAIN = {
     Cause.DISK: "failed for disk space or output",
     Cause.PREEMPTED: "was preempted: it made way for another job",
     Cause.NODE_FAILURE: "failed because its node failed",
-    Cause.LOST: "was lost: {drm} no longer knows it, and it left no exit code",
+    Cause.LOST: "was lost",
     Cause.HELD: "was stuck in the queue and has been removed",
     Cause.LAUNCH_ERROR: "never came to the tool",
     Cause.STAGE_ERROR: "failed in {drm}'s own file transfer",
@@ -44,12 +44,18 @@ def write_message(
     elif cause is Cause.MEMORY:
         said = _memory(used_memory_bytes, memory_limit_bytes)
     elif cause is Cause.CANCELLED:
-        said = "cancelled outside Galaxy" + (f" by {cancelled_by}" if cancelled_by else "")
+        said = "cancelled outside Galaxy" + _by(cancelled_by)
     else:
         said = "the job " + _PLAIN[cause].format(drm=drm)
     if detail and cause is not Cause.WALLTIME:
         said = f"{said}: {detail}"
     return f"{said} ({_where(drm, external_id, view)})"
+
+
+def _by(person: Optional[str]) -> str:
+    if not person:
+        return ""
+    return f" by uid {person}" if person.isdigit() else f" by {person}"
 
 
 def _walltime(view: Optional[JobView], detail: str) -> str:

@@ -322,7 +322,13 @@ class Observer:
         counters.slowest_pass_s = max(counters.slowest_pass_s, counters.last_pass_s)
         if now - self._counters_logged_at >= COUNTERS_LOGGED_EVERY_S:
             self._counters_logged_at = now
-            log.info("looking at %s for %d jobs: %s", self.source.label, self.watched(), counters)
+            log.info(
+                "looking at %s for %d jobs: %d passes (%d without an answer), %d job queries, "
+                "%d accounting queries, last pass %.3f s, slowest %.3f s, %d jobs in last answer",
+                self.source.label, self.watched(), counters.passes, counters.failed_passes,
+                counters.job_queries, counters.accounting_queries, counters.last_pass_s,
+                counters.slowest_pass_s, counters.jobs_in_last_answer,
+            )
 
 
 _shared: Dict[Tuple[int, Hashable], Observer] = {}

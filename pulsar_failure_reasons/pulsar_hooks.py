@@ -266,7 +266,7 @@ def _reason_keys(manager: Any, job_status: str, job_id: str) -> Dict[str, Any]:
 
     if job_status not in wire.STATUSES_WITH_REASON or switch.reasons_are_off():
         return {}
-    record = job_record.load_record(manager.job_directory(job_id))
+    record = job_record.load_current_record(manager.job_directory(job_id))
     return {} if record is None else wire.payload_keys(record)
 
 

@@ -1,6 +1,8 @@
 """A WSGI application factory for sites that forbid `.pth` files.
 
-In `server.ini`: `paste.app_factory = pulsar_failure_reasons.wsgi:app_factory`.
+In `server.ini`: `paste.app_factory = pulsar_failure_reasons.wsgi:app_factory`, for servers that
+read it (`gunicorn --paste`). Pulsar's own `pulsar-serve` does not: there, use
+`pulsar-failure-reasons run pulsar-serve`.
 """
 
 from __future__ import annotations

@@ -102,6 +102,7 @@ class PulsarServer:
         self.log = home / "pulsar.log"
         self.staging = home / "staging"
         self._env = dict(env or {})
+        self._manager_of: Dict[str, str] = {}
         self._process: Optional[subprocess.Popen[bytes]] = None
         home.mkdir(parents=True, exist_ok=True)
         self.configure(app)
@@ -185,12 +186,21 @@ class PulsarServer:
         """Return Pulsar's client for one job, as Galaxy's REST runner makes it."""
         from pulsar.client.manager import build_client_manager
 
-        params = {"url": self.url, **destination_params}
+        manager = self._manager_of.get(job_id)
+        url = self.url + (f"managers/{manager}/" if manager else "")
+        params = {"url": url, **destination_params}
         with contextlib.redirect_stdout(io.StringIO()):  # Pulsar 0.16.0 prints its arguments
             return build_client_manager().get_client(params, job_id)
 
-    def submit(self, job_id: str, command_line: str, **submit_params: str) -> str:
-        """Set up and launch a job; ``submit_params`` such as ``native_specification``."""
+    def submit(
+        self, job_id: str, command_line: str, manager: Optional[str] = None, **submit_params: str
+    ) -> str:
+        """Set up and launch a job; ``submit_params`` such as ``native_specification``.
+
+        ``manager`` is one of several named ones; None for a server that has only one.
+        """
+        if manager is not None:
+            self._manager_of[job_id] = manager
         params = {f"submit_{name}": value for name, value in submit_params.items()}
         client = self.client(job_id, **params)
         client.setup(tool_id="demo", tool_version="1")

@@ -122,6 +122,8 @@ def test_ended_well_without_return_code_waits_then_is_lost() -> None:
     assert judged([view(end=WELL)]).status is None
     judgement = judged([view(end=WELL), view(end=WELL)])
     assert (judgement.status, cause_of(judgement)) == ("failed", Cause.LOST)
+    assert judgement.reason is not None
+    assert "Slurm says that it ended well, but it left no exit code" in judgement.reason.message
 
 
 @pytest.mark.parametrize(
@@ -198,6 +200,9 @@ def test_forgotten_while_running(elapsed_s: int, cause: Cause) -> None:
     assert (judgement.status, cause_of(judgement)) == ("failed", cause)
     assert judgement.reason is not None
     assert judgement.reason.confidence is Confidence.INFERRED
+    # Nobody knows how long it ran: what was last seen of it is not told as if it were.
+    assert "walltime_s" not in judgement.reason.used
+    assert "Slurm forgot it" in judgement.reason.message
 
 
 def test_forgotten_but_slurm_wrote_why() -> None:
@@ -244,7 +249,7 @@ def test_cancelled_by_is_told() -> None:
     """Who cancelled is in the reason and in its sentence."""
     reason = judged([view(end=CANCELLED)]).reason
     assert reason is not None and reason.cancelled_by == "1000"
-    assert "cancelled outside Galaxy by 1000" in reason.message
+    assert "cancelled outside Galaxy by uid 1000" in reason.message
 
 
 def test_files_are_not_read_for_living_jobs() -> None:

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 
 from pulsar_failure_reasons import wire
 from pulsar_failure_reasons.errors import RecordError
-from pulsar_failure_reasons.job_record import clear_record, load_record, store_record
+from pulsar_failure_reasons.job_record import (
+    clear_record,
+    load_current_record,
+    load_record,
+    store_record,
+)
 from pulsar_failure_reasons.reason import (
     CAUSE_TABLE,
     Cause,
@@ -180,6 +185,20 @@ def test_record_in_a_job_directory(tmp_path: Path) -> None:
     assert load_record(directory) == REASON
     clear_record(directory)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "stored, current", [('"4"', True), ("4", True), ('"5"', False), ("{", True), (None, True)]
+)
+def test_a_record_of_an_earlier_attempt_is_not_current(
+    tmp_path: Path, stored: object, current: bool
+) -> None:
+    """After a rollback the job may run again under another id: the old reason is not its."""
+    directory = Directory(tmp_path)
+    store_record(directory, REASON)
+    if stored is not None:
+        (tmp_path / "external_id").write_text(str(stored))
+    assert load_current_record(directory) == (REASON if current else None)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"cause": 1}'])

@@ -109,6 +109,11 @@ class HTCondorQueueManager(RecordingManager):
             for key in ("request_walltime", "request_memory", "request_disk") if key in kwds
         }
         self._read_limits(self._limits)
+        log.info(
+            "manager %s: %s looks every %g s at the schedd %s%s",
+            name, self.manager_type, self._interval_s, self._schedd_name or "of this host",
+            ", observes only" if self.observe_only else "",
+        )
 
     # ---- submission -----------------------------------------------------------------------
 

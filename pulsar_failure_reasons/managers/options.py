@@ -54,7 +54,7 @@ class Options:
         except (TypeError, ValueError):
             seconds = math.nan
         if not (0 <= seconds < math.inf) or (seconds == 0 and not zero):
-            raise self._error(name, f"a number of seconds, {'0 or' if zero else ''} above 0")
+            raise self._error(name, f"a number of seconds, {'0 or more' if zero else 'above 0'}")
         return seconds
 
     def seconds_or_none(self, name: str) -> Optional[float]:

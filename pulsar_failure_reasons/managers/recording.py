@@ -25,7 +25,12 @@ from pulsar.managers.stateful import JOB_FILE_FINAL_STATUS, JOB_METADATA_RUNNING
 
 from ..drm.base import JobView, Phase, StderrFinding
 from ..drm.external_ids import parse_external_id
-from ..errors import DrmError, FailureReasonsError, OutputParseError
+from ..errors import (
+    DrmError,
+    DrmUnreachableError,
+    FailureReasonsError,
+    OutputParseError,
+)
 from ..job_record import clear_record, load_record, store_record
 from ..judgement import (
     AS_BEFORE,
@@ -389,10 +394,12 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
 
     def record_refused_submission(self, job_id: str, error: FailureReasonsError) -> None:
         """Record why a submission came to nothing; Pulsar reports the failure itself."""
+        refused = not isinstance(error, DrmUnreachableError)
         reason = FailureReason(
-            cause=Cause.LAUNCH_ERROR,
-            message=f"{self.drm_label} did not take the job: {clean_text(str(error))}",
-            confidence=Confidence.CONTROLLER,
+            # Without an answer nobody knows whether there is such a job now.
+            cause=Cause.LAUNCH_ERROR if refused else Cause.LOST,
+            message=clean_text(str(error)),
+            confidence=Confidence.CONTROLLER if refused else Confidence.INFERRED,
             drm=self.drm,
             observe_only=self.observe_only,
         )

@@ -133,9 +133,14 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
             **kwds,
         )
         self._check_native_specification(self.native_specification)
-        self._log_missing_commands()
+        self._log_start()
 
-    def _log_missing_commands(self) -> None:
+    def _log_start(self) -> None:
+        log.info(
+            "manager %s: queued_slurm submits by %s, looks every %g s, accounting %s%s",
+            self.name, self._submit_by, self._interval_s, self._accounting,
+            ", observes only" if self.observe_only else "",
+        )
         # Not fatal: /opt may be mounted later than Pulsar starts, and a crash loop takes down
         # the other managers of this server too.
         if shutil.which("squeue") is None:
