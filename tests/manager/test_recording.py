@@ -93,9 +93,10 @@ def test_requeued_job_is_not_blessed_by_its_first_run(pulsar: Pulsar, slurm: Slu
         "if [ -e ../first ]; then touch ../second; sleep 600; fi; touch ../first; "
         "echo 0 > ../return_code; sleep 600"
     )
-    external_id = pulsar.submit("1", script, "--requeue --comment=fake:requeue_delay=6")
+    external_id = pulsar.submit("1", script, "--requeue --comment=fake:requeue_delay=60")
     wait_until((pulsar.directory("1") / "return_code").exists, 15, "the first run", 0.02)
     control.event(slurm.state, external_id, "requeue")
+    pulsar.wait_for("1", "queued")
     wait_until((pulsar.directory("1") / "second").exists, 15, "the second run", 0.02)
     record = control.job(slurm.state, external_id)
     os.killpg(record["session"][0], 9)

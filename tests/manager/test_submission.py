@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import threading
 from pathlib import Path
 from typing import Any, List, Optional
 
 import pytest
+from pulsar.managers.base import JobDirectory
 
 from tests.pulsar_server import wait_until
 from tests.simulated import control
@@ -210,6 +213,35 @@ def test_kill_of_unknown_and_ended_jobs(
     pulsar.proxy().kill("1")
     assert slurm.commands("scancel") == []
     assert [r for r in caplog.records if r.levelno >= logging.ERROR] == []
+
+
+def test_kill_while_the_job_is_being_submitted(pulsar: Pulsar, slurm: Slurm) -> None:
+    """Galaxy cancels while sbatch has not answered yet: the job is cancelled in Slurm too."""
+    slurm.set(latency={"sbatch": 0.7})
+    submission = threading.Thread(target=pulsar.submit, args=("1", "sleep 600", "-t 600"))
+    submission.start()
+    wait_until(lambda: slurm.commands("sbatch"), 10, "sbatch to start", 0.01)
+    pulsar.proxy().kill("1")
+    submission.join(20)
+    slurm.wait_for("1", "CANCELLED")
+    assert pulsar.end("1")["status"] == "cancelled"
+
+
+def test_full_disk_at_the_submission(
+    pulsar: Pulsar, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The id cannot be stored: Pulsar says failed, and the job does not run on unseen."""
+    store = JobDirectory.store_metadata
+
+    def full(self: Any, name: str, value: Any, atomic: bool = False) -> None:
+        if name == "external_id":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        store(self, name, value, atomic=atomic)
+
+    monkeypatch.setattr(JobDirectory, "store_metadata", full)
+    pulsar.submit("1", "sleep 600", "-t 600")
+    assert pulsar.end("1")["status"] == "failed"
+    slurm.wait_for("1", "CANCELLED")
 
 
 def test_kill_of_a_job_that_another_process_submitted(pulsar: Pulsar, slurm: Slurm) -> None:

@@ -125,6 +125,10 @@ ROWS: Dict[str, Row] = {
         "sleep 600", "-t 1 --comment=fake:completing=0.6", "walltime", WALLTIME, "limit is 60 s"),
     "completing_after_success": Row(
         "true", "--comment=fake:completing=0.6", "complete", returncode=0),
+    "array": Row("true", "-t 5 -a 1-3", "complete", returncode=0),
+    "array_cancelled": _killed(
+        BEGAN, "-t 60 -a 1-2", "cancelled", UNKNOWN, "cancelled outside Galaxy",
+        scancel="RUNNING"),
     "aged_out_well": Row("true", "--comment=fake:min_job_age=0", "complete", returncode=0),
     "aged_out_tool_exit_3": Row(
         "sh -c 'exit 3'", "--comment=fake:min_job_age=0", "complete", returncode=3),
