@@ -36,6 +36,12 @@ HOST_COMMANDS = {
 PIP_COMMANDS = {"download", "install", "uninstall", "wheel"}
 
 
+@pytest.fixture(scope="module")
+def slurm_ends() -> str:
+    """The page of Slurm's ends, as the code would write it."""
+    return generate_docs.slurm_ends_page()
+
+
 def test_generated_pages_are_up_to_date() -> None:
     """What the code says of causes and ends is what the pages say."""
     assert generate_docs.stale_pages() == [], "run: make docs"
@@ -61,22 +67,21 @@ def test_a_changed_page_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "| any other word | as before |",
     ],
 )
-def test_rows_of_the_table_of_ends(row: str) -> None:
+def test_rows_of_the_table_of_ends(slurm_ends: str, row: str) -> None:
     """The table of ends says what the design says."""
-    assert row in generate_docs.slurm_ends_page().splitlines()
+    assert row in slurm_ends.splitlines()
 
 
-def test_every_state_of_slurm_is_in_the_table_of_ends() -> None:
+def test_every_state_of_slurm_is_in_the_table_of_ends(slurm_ends: str) -> None:
     """No job state is left out; these are those of Slurm's manual that sites ask about most."""
-    page = generate_docs.slurm_ends_page()
     for state in (
         "BOOT_FAIL", "CANCELLED", "COMPLETED", "COMPLETING", "CONFIGURING", "DEADLINE",
         "NODE_FAIL", "OUT_OF_MEMORY", "PENDING", "PREEMPTED", "REQUEUED", "REQUEUE_HOLD",
         "RESV_DEL_HOLD", "REVOKED", "RUNNING", "SPECIAL_EXIT", "STAGE_OUT", "STOPPED",
         "SUSPENDED", "TIMEOUT",
     ):
-        assert f"| `{state}` |" in page
-    assert "## FAILED" in page
+        assert f"| `{state}` |" in slurm_ends
+    assert "## FAILED" in slurm_ends
 
 
 def documented_options() -> Dict[str, Tuple[str, str]]:

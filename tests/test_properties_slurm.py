@@ -7,7 +7,7 @@ import time
 from typing import Callable, List
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_failure_reasons.drm.base import Ending, Phase
@@ -34,7 +34,6 @@ from pulsar_failure_reasons.drm.units import (
 from pulsar_failure_reasons.errors import DrmError, OutputParseError
 from tests.drm.slurm_data import SEPARATOR, batched, capture, corpus
 
-FEW = settings(max_examples=150, deadline=None)
 SEED_TEXTS = [
     batched("22.05", "squeue_all"),
     batched("24.11", "sacct_all"),
@@ -90,7 +89,6 @@ PARSERS = {
 def test_parsers_raise_nothing_but_output_parse_error(name: str) -> None:
     """Any text is a value or an OutputParseError."""
 
-    @FEW
     @given(TEXTS)
     def check(text: str) -> None:
         try:
@@ -101,7 +99,6 @@ def test_parsers_raise_nothing_but_output_parse_error(name: str) -> None:
     check()
 
 
-@FEW
 @given(TEXTS, st.sampled_from(["auto", "sacct", "squeue", "scontrol", "stderr+state", "log", "x"]))
 def test_classifiers_are_total(text: str, source: str) -> None:
     """The functions that must not raise do not, and what they return can be encoded."""
@@ -115,7 +112,6 @@ def test_classifiers_are_total(text: str, source: str) -> None:
     assert captured.ended is not True or captured.evidence
 
 
-@FEW
 @given(TEXTS, st.integers(-64, 255), st.sampled_from(["squeue", "sacct", "sbatch", ""]))
 def test_failed_commands_are_total(text: str, returncode: int, command: str) -> None:
     """Every end of a command is an answer or one of our errors."""
@@ -128,7 +124,6 @@ def test_failed_commands_are_total(text: str, returncode: int, command: str) -> 
 WELL = {state.value for state in SlurmState if state is SlurmState.COMPLETED}
 
 
-@FEW
 @given(st.text(max_size=30) | st.lists(st.sampled_from(PIECES), max_size=3).map("".join))
 def test_nothing_unknown_becomes_success(text: str) -> None:
     """Only COMPLETED, in one of its spellings, ends a job well."""
@@ -141,7 +136,6 @@ def test_nothing_unknown_becomes_success(text: str) -> None:
         assert described.phase is Phase.UNKNOWN and described.end is None
 
 
-@FEW
 @given(st.text(max_size=40) | st.sampled_from(PIECES))
 def test_canonicalisation_is_idempotent(text: str) -> None:
     """The name of what a spelling means is a spelling of the same."""
@@ -150,7 +144,6 @@ def test_canonicalisation_is_idempotent(text: str) -> None:
     assert describe_state(describe_state(text).word).phase is describe_state(text).phase
 
 
-@FEW
 @given(st.lists(st.sampled_from(sorted(s.value for s in SlurmState)), min_size=1, max_size=4))
 def test_lists_of_states_do_not_depend_on_order(words: List[str]) -> None:
     """A base state and its flags mean the same in any order and either spelling of a list."""
@@ -171,7 +164,6 @@ NAMES = st.lists(
 ).map("".join).filter(lambda name: SEPARATOR not in name and not name.endswith(SEPARATOR[:-1]))
 
 
-@FEW
 @given(NAMES)
 def test_a_name_cannot_change_a_batched_row(name: str) -> None:
     """Whatever the job is called, squeue's and sacct's rows say what Slurm said."""
@@ -195,7 +187,6 @@ RECORD = (
 )
 
 
-@FEW
 @given(NAMES, NAMES)
 def test_a_name_or_comment_cannot_change_a_record(name: str, comment: str) -> None:
     """scontrol's record says what Slurm said, or is refused: never anything else."""
@@ -207,7 +198,6 @@ def test_a_name_or_comment_cannot_change_a_record(name: str, comment: str) -> No
     assert view.end is not None and view.end.exit_code == 3 and view.restarts == 0
 
 
-@FEW
 @given(st.integers(0, 10**7))
 def test_durations_come_back(seconds: int) -> None:
     """What Slurm prints for a number of seconds is read as that number."""

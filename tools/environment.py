@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,9 @@ from typing import List
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".env"
 # What an installed environment copies out of the checkout: a change means install again.
-COPIED = ("pyproject.toml", "pulsar_failure_reasons.pth", "pulsar_failure_reasons.start")
+COPIED = ("pulsar_failure_reasons.pth", "pulsar_failure_reasons.start")
+# The tables of pyproject.toml that say what is installed. The others set up tools.
+INSTALLED_TABLES = ("build-system", "project", "tool.hatch")
 INSTALL_TIMEOUT_S = 1200
 
 
@@ -85,10 +88,16 @@ def _version(python: str) -> str:
 
 
 def _fingerprint() -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_installed_tables((ROOT / "pyproject.toml").read_text()).encode())
     for name in COPIED:
         digest.update((ROOT / name).read_bytes())
     return digest.hexdigest()
+
+
+def _installed_tables(text: str) -> str:
+    """Return the part of a pyproject.toml that installs read (tomllib came with Python 3.11)."""
+    tables = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+    return "".join(table for table in tables if table.lstrip("[").startswith(INSTALLED_TABLES))
 
 
 def _say(message: str) -> None:

@@ -1,6 +1,8 @@
-"""Run the fast tests on the oldest supported Python, the one that runs me, and the newest found.
+"""Run the fast tests on the oldest supported Python and on the newest one found.
 
-A missing oldest Python is named; with REQUIRE_REAL=1 it fails the run.
+Those on a simulated DRM wait for its jobs, so only their core runs, and on the oldest Python only:
+`make test-simulated` runs all of them. A missing oldest Python is named; with REQUIRE_REAL=1 it
+fails the run. Arguments are handed on to pytest.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import time
 import environment
 import interpreters
 
-FAST = "not real and not slow and not launcher"
+PURE = "not (real or slow or launcher or simulated)"
+PURE_AND_CORE = "%s or (core and not slow)" % PURE
 TIMEOUT_S = 900
 
 
@@ -21,20 +24,21 @@ def main() -> int:
     """Return 0 if all went well, else 1."""
     pythons, missing = interpreters.to_test_with()
     failed = []
-    for version, path in pythons.items():
+    for number, (version, path) in enumerate(pythons.items()):
         name = "Python %d.%d" % version
         python = str(environment.ensure("test", path))
         print("== fast tests on %s" % name, flush=True)
         started = time.monotonic()
         # Several Pythons in one checkout: each keeps its own cache.
         # By file: a module's set-up (a simulated DRM) must not run once in each worker.
-        command = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-m", FAST,
+        command = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile",
+                   "-m", PURE if number else PURE_AND_CORE,
                    "-o", "cache_dir=.env/pytest-%d.%d" % version] + sys.argv[1:]
         if subprocess.run(command, cwd=environment.ROOT, timeout=TIMEOUT_S).returncode != 0:
             failed.append(name)
         print("== %s: %.0f s" % (name, time.monotonic() - started), flush=True)
     for name in missing:
-        print("NOT RUN: the fast tests on %s: no such interpreter on PATH or in ~/.pyenv" % name)
+        print("NOT RUN: the fast tests on %s: no such interpreter found, none to fetch" % name)
     if missing and os.environ.get("REQUIRE_REAL") == "1":
         failed += missing
     if failed:

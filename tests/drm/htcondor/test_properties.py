@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_failure_reasons.drm.base import Ending
@@ -46,7 +46,6 @@ def test_any_hold_has_a_cause(code, subcode, reason):
 
 
 @given(st.lists(DICTS, max_size=8), st.one_of(st.none(), DICTS))
-@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_any_events_and_ad_give_a_view(events, ad):
     """A job ended well only where an event or ad says exit code 0."""
     view = view_of(summarize_events(events), ad)
@@ -79,7 +78,6 @@ def test_any_text_is_read(text):
 
 
 @given(st.sampled_from(SNIPPETS), st.data())
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_any_cut_of_a_real_text_is_read(text, data):
     """A cut text is success only where the line about the exit code 0 is still whole."""
     start = data.draw(st.integers(0, len(text)))
