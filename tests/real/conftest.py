@@ -1,4 +1,4 @@
-"""Real Slurm clusters and HTCondor pools for the tests, each started when the first test asks.
+"""Real DRMs and sshds for the tests, each started when the first test asks.
 
 ``pytest -x`` and a crash leave nothing behind for long: they live in folders that belong to this
 checkout and are taken over, with whatever still runs in them, by the next run.
@@ -15,7 +15,8 @@ from typing import Any, Callable, Iterator, List, Tuple
 
 import pytest
 
-from tests.real import htcondor
+from tests.real import gridengine, htcondor
+from tests.real.gridengine import PrivateGridEngine
 from tests.real.htcondor import PrivatePool
 from tests.real.require import require_real
 from tests.real.slurm import PrivateSlurm, why_missing
@@ -23,6 +24,7 @@ from tests.real.slurm_machine import cgroup_usable
 
 SlurmFactory = Callable[..., PrivateSlurm]
 PoolFactory = Callable[..., PrivatePool]
+CellFactory = Callable[..., PrivateGridEngine]
 NO_CGROUP = (
     "cgroup v1 memory limits cannot be set here: needs root and a kernel that has them mounted"
 )
@@ -159,3 +161,32 @@ def make_htcondor() -> Iterator[PoolFactory]:
 def real_htcondor(make_htcondor: PoolFactory) -> PrivatePool:
     """HTCondor 23.9 with 16 slots and without rules of the site."""
     return make_htcondor()
+
+
+@pytest.fixture(scope="session")
+def make_gridengine() -> Iterator[CellFactory]:
+    """Return a function that starts a cell with PrivateGridEngine's options; all end with the
+    session."""
+    started: List[PrivateGridEngine] = []
+    locks: List[int] = []
+
+    def make(**options: Any) -> PrivateGridEngine:
+        require_real("Grid Engine", gridengine.why_missing())
+        home, lock = private_home("gridengine")
+        locks.append(lock)
+        cell = PrivateGridEngine(home, **options)
+        cell.start()
+        started.append(cell)
+        return cell
+
+    yield make
+    for cell in started:
+        cell.stop()
+    for lock in locks:
+        os.close(lock)
+
+
+@pytest.fixture(scope="session")
+def real_gridengine(make_gridengine: CellFactory) -> PrivateGridEngine:
+    """Grid Engine 8.1.9 with 16 slots whose accounting does not lag."""
+    return make_gridengine()
