@@ -459,7 +459,7 @@ RUN = "TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited with
         pytest.param("out\n" + _report(MEM, ABOVE), Cause.MEMORY, id="after_the_output"),
         pytest.param(_report(RUN, FOLLOWS) + "out\n", Cause.WALLTIME, id="before_the_output"),
         pytest.param(
-            "out\n" + _report(RUN, ABOVE) + "PS:\n\nRead file </e> for stderr output of this job.\n",
+            _report(RUN, ABOVE) + "PS:\n\nRead file </e> for stderr output of this job.\n",
             Cause.WALLTIME, id="with_afterword",
         ),
         pytest.param(

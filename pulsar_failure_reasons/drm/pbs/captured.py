@@ -124,9 +124,9 @@ def _of_piece(piece: str, flavour: Flavour) -> Optional[Captured]:
     head = _JOB.search(piece)
     attributes: Dict[str, str] = {}
     for name, value in attribute_lines(_folded_with_tabs(piece.split("\n"))):
-        # A user's newline can add a line, but not take the place of an earlier one.
-        if name == "exit_status" and name in attributes and attributes[name] != value:
-            return None
+        # A user's newline can add such a line, so two that differ tell nothing.
+        if name == "exit_status" and attributes.get(name, value) != value:
+            return CANNOT_TELL
         attributes.setdefault(name, value)
     external_id = _id(head.group("id") if head else None)
     if "job_state" in attributes:
