@@ -15,7 +15,7 @@ MakePulsar = Callable[..., Pulsar]
 
 @pytest.fixture
 def slurm(tmp_path: Path) -> Iterator[Slurm]:
-    """A simulated Slurm; a minute of a time limit takes a second."""
+    """A simulated Slurm; a minute of a time limit takes half a second."""
     with Slurm(tmp_path / "slurm").in_use() as simulated:
         yield simulated
 

@@ -37,7 +37,7 @@ class Slurm:
     """A simulated Slurm; this process finds its commands on PATH while :meth:`in_use`."""
 
     def __init__(self, home: Path, **settings: Any) -> None:
-        self.state = control.create(home, **{"time_scale": 60, "kill_wait": 0.2, **settings})
+        self.state = control.create(home, **{"time_scale": 120, "kill_wait": 0.1, **settings})
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[Slurm]:

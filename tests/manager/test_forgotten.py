@@ -135,13 +135,15 @@ def test_grace_is_not_over_before_its_time(make_pulsar: MakePulsar, slurm: Slurm
     assert none.manager().policy("1").missing_answers == 1
 
 
-@pytest.mark.parametrize("content", ["", "\n", "junk", "\x00"])
-def test_return_code_file_without_a_number(pulsar: Pulsar, content: str) -> None:
+def test_return_code_file_without_a_number(pulsar: Pulsar) -> None:
     """An empty or damaged return_code (a full disk) counts as absent and breaks no JSON."""
-    pulsar.submit("1", f"printf '{content}' > ../return_code; exit 0".replace("\x00", "\\000"))
-    payload = json.loads(json.dumps(pulsar.end("1")))
-    assert (payload["status"], reason_of(payload), payload["returncode"]) == (
-        "failed", "lost", None)
+    contents = {"1": "", "2": "\\n", "3": "junk", "4": "\\000"}
+    for job_id, content in contents.items():
+        pulsar.submit(job_id, f"printf '{content}' > ../return_code; exit 0")
+    for job_id in contents:
+        payload = json.loads(json.dumps(pulsar.end(job_id)))
+        assert (payload["status"], reason_of(payload), payload["returncode"]) == (
+            "failed", "lost", None)
 
 
 def test_all_jobs_forgotten_and_ids_used_again(pulsar: Pulsar, slurm: Slurm) -> None:

@@ -36,7 +36,8 @@ def _slowest_status_s(pulsar: Pulsar, job_id: str, times: int = 20) -> float:
     [
         ({"delay": 0.2, "text": DOWN}, DOWN),
         ({"delay": 18, "text": DOWN}, "did not answer within 0.5 s"),
-        ({"delay": 59, "text": DOWN}, "did not answer within 0.5 s"),
+        pytest.param(
+            {"delay": 59, "text": DOWN}, "did not answer within 0.5 s", marks=pytest.mark.slow),
     ],
 )
 def test_controller_down(

@@ -28,7 +28,7 @@ def test_from_queued_drmaa(tmp_path: Path, slurm: Slurm, fake_drmaa: Any) -> Non
         stock.submit("cancelled", "sleep 600", "--time=00:50:00")
         stock.submit("killed", "sleep 1; kill -9 $$", "--time=00:50:00")
         stock.submit("by_galaxy", "sleep 600", "--time=00:50:00")
-        for job_id in ("limit", "well", "cancelled", "killed", "by_galaxy"):
+        for job_id in ("well", "cancelled", "killed", "by_galaxy"):
             stock.wait_for(job_id, "running")
         raw = (stock.directory("limit") / "external_id").read_bytes()
         assert raw == b'"1"'
@@ -46,7 +46,7 @@ def test_from_queued_drmaa(tmp_path: Path, slurm: Slurm, fake_drmaa: Any) -> Non
 def test_back_to_queued_drmaa(tmp_path: Path, slurm: Slurm, fake_drmaa: Any) -> None:
     """Jobs that ours submitted end under stock as if it had submitted them itself."""
     with running(Pulsar(tmp_path)) as ours:
-        ours.submit("limit", "sleep 600", "--time=00:02:00")
+        ours.submit("limit", "sleep 600", "--time=00:06:00")
         ours.submit("well", "sleep 1; sh -c 'exit 3'", "--time=00:50:00")
         ours.submit("queued", "true", "--comment=fake:start_delay=2")
         ours.submit("by_galaxy", "sleep 600", "--time=00:50:00")
@@ -54,7 +54,6 @@ def test_back_to_queued_drmaa(tmp_path: Path, slurm: Slurm, fake_drmaa: Any) -> 
             ours.wait_for(job_id, "running")
         assert (ours.directory("limit") / "external_id").read_bytes() == b'"1"'
     with running(_stock(tmp_path)) as stock:
-        # Recovery of a job that ours has recovered from stock before is in the test above.
         assert stock.status("queued") == "queued"
         limit = stock.end("limit")
         assert (limit["status"], reason_of(limit)) == ("failed", None)

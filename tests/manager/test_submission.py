@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any, List
 
 import pytest
 from pulsar.managers.base import JobDirectory
@@ -48,18 +48,21 @@ def test_output_files_are_ours_whatever_the_operator_says(pulsar: Pulsar) -> Non
     assert "DUE TO TIME LIMIT" in payload["job_stderr"]
 
 
-@pytest.mark.parametrize("native", ["-J mine", "-Jmine", "--job-name=mine", "--job-na mine",
-                                    "--job=mine", None])
-def test_job_name_of_the_operator(pulsar: Pulsar, native: Optional[str]) -> None:
+def test_job_name_of_the_operator(pulsar: Pulsar) -> None:
     """A job that the operator named is not taken for another one, nor after a restart."""
-    pulsar.submit("1", "sleep 600", f"-t 60 {native or ''}")
-    pulsar.wait_for("1", "running")
+    natives = ("-J mine", "-Jmine", "--job-name=mine", "--job-na mine", "--job=mine", "")
+    jobs = [pulsar.submit(str(n), "sleep 600", f"-t 60 {natives[n]}") for n in range(len(natives))]
+    assert len(jobs) == len(natives)
+    for number in range(len(natives)):
+        pulsar.wait_for(str(number), "running")
     pulsar.shutdown()
     again = Pulsar(pulsar.staging.parent, manager={"missing_grace": 0})
     try:
-        again.status("1")
+        for number in range(len(natives)):
+            again.status(str(number))
         again.wait_for_looks(2)
-        assert again.status("1") == "running"
+        for number, native in enumerate(natives):
+            assert again.status(str(number)) == "running", native
     finally:
         again.shutdown()
 

@@ -52,32 +52,32 @@ WALLTIME = "walltime_reached"
 MEMORY = "memory_limit_reached"
 
 ROWS: Dict[str, Row] = {
-    "well_return_code_0": Row("true", "-t 5", "complete", returncode=0),
-    "well_return_code_3": Row("sh -c 'exit 3'", "-t 5", "complete", returncode=3),
+    "well_return_code_0": Row("true", "-t 60", "complete", returncode=0),
+    "well_return_code_3": Row("sh -c 'exit 3'", "-t 60", "complete", returncode=3),
     "limit_time_absent": _killed(
         "sleep 600", "-t 1", "walltime", WALLTIME, "the job's walltime limit is 60 s"),
     "limit_time_return_code_0": Row(
-        "sleep 1.3", "-t 1 --comment=fake:limit_slack=900", "failed", "walltime", WALLTIME,
+        "sleep 0.8", "-t 1 --comment=fake:limit_slack=900", "failed", "walltime", WALLTIME,
         returncode=0),
     "limit_memory_return_code_137": Row(
-        HOG, "-t 5 --mem=40", "failed", "memory", MEMORY, "the job's memory limit is 40",
+        HOG, "-t 60 --mem=40", "failed", "memory", MEMORY, "the job's memory limit is 40",
         returncode=137),
     "limit_memory_return_code_0": Row(
-        HOG + " || true", "-t 5 --mem=40", "failed", "memory", MEMORY, returncode=0),
+        HOG + " || true", "-t 60 --mem=40", "failed", "memory", MEMORY, returncode=0),
     "overmemkill": _killed(
-        HOG, "-t 5 --mem=40 --comment=fake:memory_limit=overmemkill", "memory", MEMORY,
+        HOG, "-t 60 --mem=40 --comment=fake:memory_limit=overmemkill", "memory", MEMORY,
         "killed for memory", confidence="stderr"),
     "deadline": _killed(
         "true", "--comment=fake:deadline", "walltime", WALLTIME, "deadline was reached"),
     "well_absent": _killed(
-        "exit 0", "-t 5", "lost", UNKNOWN, "left no exit code"),
+        "exit 0", "-t 60", "lost", UNKNOWN, "left no exit code", confidence="inferred"),
     "badly_present": Row(
-        "echo 5 > ../return_code; kill -9 $$", "-t 5", "complete", returncode=5),
-    "badly_absent_signal": _killed("kill -9 $$", "-t 5", "unknown", UNKNOWN, "was killed"),
+        "echo 5 > ../return_code; kill -9 $$", "-t 60", "complete", returncode=5),
+    "badly_absent_signal": _killed("kill -9 $$", "-t 60", "unknown", UNKNOWN, "was killed"),
     "badly_absent_exit_7": _killed(
-        "exit 7", "-t 5", "launch_error", UNKNOWN, "exited with 7", confidence="inferred"),
+        "exit 7", "-t 60", "launch_error", UNKNOWN, "exited with 7", confidence="inferred"),
     "badly_absent_exit_127": _killed(
-        "exit 127", "-t 5", "launch_error", UNKNOWN, "not found (exit code 127)"),
+        "exit 127", "-t 60", "launch_error", UNKNOWN, "not found (exit code 127)"),
     "cancelled_running": _killed(
         BEGAN, "-t 60", "cancelled", UNKNOWN, "cancelled outside Galaxy",
         scancel="RUNNING"),
@@ -97,7 +97,7 @@ ROWS: Dict[str, Row] = {
         "sleep 600", "--no-requeue --comment=fake:node_failure=0.2", "node_failure", UNKNOWN,
         "its node failed"),
     "node_failure_requeued": Row(
-        "sleep 0.4", "--requeue --comment=fake:node_failure=0.2,requeue_delay=30", "complete",
+        "sleep 0.4", "--requeue --comment=fake:node_failure=0.2,requeue_delay=60", "complete",
         returncode=0),
     "boot_failure": _killed(
         "true", "--no-requeue --comment=fake:boot_failure", "node_failure", UNKNOWN,
@@ -106,7 +106,7 @@ ROWS: Dict[str, Row] = {
         "sleep 600", "--no-requeue --comment=fake:preempt=0.2", "preempted", UNKNOWN,
         "was preempted"),
     "preempted_requeued": Row(
-        "sleep 0.4", "--requeue --comment=fake:preempt=0.2,requeue_delay=30", "complete",
+        "sleep 0.4", "--requeue --comment=fake:preempt=0.2,requeue_delay=60", "complete",
         returncode=0),
     "launch_failure_no_requeue": _killed(
         "true", "--no-requeue --comment=fake:launch_failure", "cancelled", UNKNOWN,
@@ -125,7 +125,7 @@ ROWS: Dict[str, Row] = {
         "sleep 600", "-t 1 --comment=fake:completing=0.6", "walltime", WALLTIME, "limit is 60 s"),
     "completing_after_success": Row(
         "true", "--comment=fake:completing=0.6", "complete", returncode=0),
-    "array": Row("true", "-t 5 -a 1-3", "complete", returncode=0),
+    "array": Row("true", "-t 60 -a 1-3", "complete", returncode=0),
     "array_cancelled": _killed(
         BEGAN, "-t 60 -a 1-2", "cancelled", UNKNOWN, "cancelled outside Galaxy",
         scancel="RUNNING"),
@@ -137,7 +137,7 @@ ROWS: Dict[str, Row] = {
         confidence="accounting"),
     "aged_out_cancelled": _killed(
         BEGAN, "-t 60 --comment=fake:min_job_age=0", "cancelled", UNKNOWN,
-        "cancelled outside Galaxy by 0", confidence="accounting", scancel="RUNNING"),
+        "cancelled outside Galaxy by uid 0", confidence="accounting", scancel="RUNNING"),
 }
 
 
