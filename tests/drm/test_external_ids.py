@@ -84,6 +84,16 @@ SAME = [
     pytest.param("13.a", "13.b", False, id="another_cluster"),
     pytest.param("7.pbs", "7.pbs.example.org", True, id="server_with_domain"),
     pytest.param("4018898[]", "4018898[3].server", True, id="pbs_element"),
+    pytest.param("39[].host", "39[].host", True, id="pbs_array_itself"),
+    pytest.param("39[3].host", "39[].host", False, id="pbs_array_is_not_the_element"),
+    pytest.param("0.host", "0.host.example.org", True, id="pbs_zero"),
+    pytest.param("1234", "1234[5]", True, id="lsf_element_of_it"),
+    pytest.param("1234[5]", "1234[6]", False, id="another_lsf_element"),
+    pytest.param("1234[1-3]@east", "1234[2]", True, id="lsf_element_in_range"),
+    pytest.param("46", "46.2", True, id="grid_engine_task_of_it"),
+    pytest.param("46.1-6:1", "46.4", True, id="grid_engine_task_in_range"),
+    pytest.param("46.1-7:2", "46.4", True, id="grid_engine_ranges_only_have_to_meet"),
+    pytest.param("46.4", "46.5-9:1", False, id="grid_engine_task_outside"),
 ]
 
 

@@ -46,6 +46,15 @@ def test_phase(text: str, phase: Phase) -> None:
     assert ge.phase_of(text) is phase
 
 
+def test_letters() -> None:
+    """A state is its letters, in whatever order."""
+    letters = ge.StateLetter
+    assert ge.canonical_state("Rr") == ge.canonical_state("rR") == {
+        letters.RESTARTED, letters.RUNNING
+    }
+    assert ge.canonical_state("rx") is None
+
+
 def test_deletion_shows_in_the_state_only() -> None:
     """qacct never tells it, so a caller keeps it from the state."""
     assert ge.is_being_deleted("dr") and ge.is_being_deleted("dRT")

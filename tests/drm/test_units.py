@@ -89,6 +89,14 @@ def test_bare_memory_unit_can_be_chosen() -> None:
     assert parse_memory("512n", bare_unit="m") == 536870912
 
 
+def test_small_letters_of_grid_engine() -> None:
+    """In Grid Engine 4g is decimal and 4G is binary; elsewhere both are binary."""
+    assert parse_memory("4g", lower_is_decimal=True) == 4_000_000_000
+    assert parse_memory("4G", lower_is_decimal=True) == 4_294_967_296
+    assert parse_memory("4g") == 4_294_967_296
+    assert parse_memory("7", lower_is_decimal=True) == 7
+
+
 @pytest.mark.parametrize("text", ["16?", "-5M", "M", "lots", "1e9", "5X", "9" * 5000])
 def test_what_is_no_memory_is_refused(text: str) -> None:
     """Anything else is an OutputParseError (16? is what sacct prints before it knows)."""

@@ -177,7 +177,6 @@ _TABLE: Tuple[Termination, ...] = (
 )
 
 TERMINATIONS: Dict[str, Termination] = {row.keyword: row for row in _TABLE}
-TERMINATION_BY_NUMBER: Dict[int, Termination] = {row.number: row for row in _TABLE}
 
 #: Spellings in other versions and in the manual's own examples.
 _ALIASES = {
