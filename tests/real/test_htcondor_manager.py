@@ -107,8 +107,12 @@ def test_the_tools_own_exit(site: CondorSite, command: str, returncode: int) -> 
 
 def test_signal_9_near_the_memory_request(site: CondorSite) -> None:
     """Signal 9 without a hold, with the memory used up, is memory, and marked as inferred."""
-    hog = "python3 -c 'import time; block = bytes([1]) * 60_000_000; time.sleep(9)'; kill -9 $$"
-    payload = site.end(site.submit(hog, request_memory="64"))
+    hog = (
+        "python3 -c 'import os, time; block = bytes([1]) * 60_000_000; time.sleep(9); "
+        "os.kill(os.getppid(), 9)'"
+    )
+    # The last measurement may come as the memory is given back already: a small request.
+    payload = site.end(site.submit(hog, request_memory="8"))
     assert (payload["status"], cause_of(payload)) == ("failed", "memory")
     assert payload["failure_reason"]["confidence"] == "inferred"
 
@@ -313,8 +317,9 @@ def test_schedd_killed(site: CondorSite) -> None:
 
 
 def test_pool_restarted(site: CondorSite) -> None:
-    """A job that is evicted and runs again is not judged in between."""
-    job_id = site.submit("sleep 6")
+    """A job that is disconnected, evicted and runs again is not judged in between."""
+    # By default HTCondor tries to reconnect for 40 minutes.
+    job_id = site.submit("sleep 6", job_lease_duration="20")
     site.running(job_id)
     site.pool.restart()
     assert site.end(job_id, timeout_s=150)["status"] == "complete"
