@@ -23,7 +23,7 @@ from pulsar.managers import PULSAR_UNKNOWN_RETURN_CODE, status
 from pulsar.managers.base.external import JOB_FILE_EXTERNAL_ID, ExternalBaseManager
 from pulsar.managers.stateful import JOB_FILE_FINAL_STATUS, JOB_METADATA_RUNNING
 
-from ..drm.base import JobView, Phase, StderrFinding
+from ..drm.base import Ending, JobView, Phase, StderrFinding
 from ..drm.external_ids import parse_external_id
 from ..errors import (
     DrmError,
@@ -157,10 +157,11 @@ class JobWatch:
             return Judgement(QUEUED) if view is None or view.phase is Phase.STUCK else AS_BEFORE
         if self._removal is None:
             return judgement
-        if view is None or view.phase is Phase.ENDED:
+        if view is None or (view.end is not None and view.end.ending is Ending.CANCELLED):
             return self._removal
-        if view.phase in (Phase.QUEUED, Phase.RUNNING):
-            self._removal, self._old_record = None, load_record(self._directory())
+        if view.phase in (Phase.QUEUED, Phase.RUNNING, Phase.ENDED):
+            self._removal = None
+            clear_record(self._directory())
         return judgement
 
     def _take(self, judgement: Judgement) -> bool:

@@ -131,8 +131,9 @@ def test_grace_is_not_over_before_its_time(make_pulsar: MakePulsar, slurm: Slurm
     assert policy.missing_answers == 3
     short = make_pulsar(missing_grace=0.1, status_poll_interval=0.5)
     assert short.manager().policy("1").missing_answers == 2
-    none = make_pulsar(missing_grace=0, status_poll_interval=0.5)
+    none = make_pulsar(missing_grace=0, hold_grace=1, status_poll_interval=0.5)
     assert none.manager().policy("1").missing_answers == 1
+    assert none.manager().policy("1").stuck_answers == 3
 
 
 def test_return_code_file_without_a_number(pulsar: Pulsar) -> None:

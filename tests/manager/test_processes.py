@@ -247,6 +247,21 @@ def test_a_fresh_process_with_an_old_answer_leaves_a_new_record(
         slow.shutdown()
 
 
+def test_cancel_by_galaxy_in_another_process(pulsar: Pulsar, slurm: Slurm) -> None:
+    """A worker that watches a job which Galaxy cancels through another worker records nothing."""
+    pulsar.submit("1", "sleep 600", "-t 600")
+    pulsar.wait_for("1", "running")
+    other = Pulsar(pulsar.staging.parent)
+    try:
+        other.proxy().kill("1")
+        slurm.wait_for("1", "CANCELLED")
+        wait_until(lambda: "1" not in _looked_at(pulsar), 10, "the worker to see it", 0.02)
+        assert pulsar.record("1") is None
+        assert pulsar.status("1") == "cancelled"
+    finally:
+        other.shutdown()
+
+
 def test_get_status_is_answered_from_memory(make_pulsar: MakePulsar, slurm: Slurm) -> None:
     """Requests run no command and are quick, however slow Slurm is."""
     slurm.set(latency={"squeue": 1.0, "sacct": 1.0})

@@ -180,6 +180,27 @@ def test_record_of_a_former_life_is_what_is_told(pulsar: Pulsar, slurm: Slurm) -
         again.shutdown()
 
 
+@pytest.mark.parametrize("of, command, cause", [
+    ("1", "true", None),  # recorded by a former life, for a return code that it did not see yet
+    ("77", "kill -9 $$", "unknown"),  # of another attempt, left by a manager that knows no records
+])
+def test_record_that_is_not_of_this_end(
+    pulsar: Pulsar, slurm: Slurm, of: str, command: str, cause: Any
+) -> None:
+    """A record found at a complete job, or of another external id, is not told."""
+    external_id = pulsar.submit("1", command)
+    pulsar.shutdown()
+    slurm.wait_for(external_id, "COMPLETED", "FAILED")
+    (pulsar.directory("1") / "runner_state").write_text(json.dumps(dict(OLD_RECORD, external_id=of)))
+    again = Pulsar(pulsar.staging.parent)
+    try:
+        assert reason_of(again.end("1")) == cause
+        record = again.record("1")
+        assert (record is None) if cause is None else (record["external_id"] == external_id)
+    finally:
+        again.shutdown()
+
+
 def test_corrupt_record(pulsar: Pulsar, caplog: pytest.LogCaptureFixture) -> None:
     """A record that cannot be read costs its reason and one line, not the payload."""
     pulsar.submit("1", "sleep 600", "-t 1")
@@ -398,6 +419,49 @@ def test_stuck_job_that_is_released_before_its_removal_goes_on(
     control.run(slurm.state, "scontrol", "release", external_id)
     assert pulsar.end("1")["status"] == "complete"
     assert pulsar.record("1") is None
+
+
+def test_stuck_job_that_ran_to_its_end_before_its_removal(
+    make_pulsar: MakePulsar, slurm: Slurm, odd_command: Any
+) -> None:
+    """It was released, and no look came before its end: complete, its record gone."""
+    odd_command("scancel", "echo scancel: error: busy >&2; exit 1")
+    pulsar = make_pulsar(hold_grace=0)
+    external_id = pulsar.submit("1", "true", "--comment=fake:launch_failure")
+    wait_until(lambda: pulsar.record("1"), 10, "its record", 0.02)
+    slurm.set(controller_down=True)
+    wait_until(lambda: pulsar.observer().counters.failed_passes, 10, "the outage", 0.02)
+    control.change(slurm.state, external_id, state="ended", why="exited", exit=0)
+    (pulsar.directory("1") / "return_code").write_text("0\n")
+    slurm.set(controller_down=None)
+    assert pulsar.end("1")["status"] == "complete"
+    assert pulsar.record("1") is None
+
+
+def test_removed_job_that_is_forgotten_at_once(pulsar: Pulsar, slurm: Slurm) -> None:
+    """The return code of a run before the hold does not make a removed job a success."""
+    slurm.set(accounting="off")
+    external_id = pulsar.submit(
+        "1", "echo 0 > ../return_code; touch ../began; sleep 600",
+        "-t 60 --comment=fake:min_job_age=0")
+    wait_until((pulsar.directory("1") / "began").exists, 15, "the job to begin", 0.02)
+    control.event(slurm.state, external_id, "requeue_hold")
+    payload = pulsar.end("1")
+    assert (payload["status"], reason_of(payload), payload["returncode"]) == ("failed", "held", 0)
+
+
+def test_an_end_that_was_told_stays(pulsar: Pulsar, slurm: Slurm) -> None:
+    """Whatever a late look says, a watch that has told an end changes it no more."""
+    external_id = pulsar.submit("1", "sleep 600", "-t 60")
+    manager = pulsar.manager()
+    manager.get_status("1")
+    watch = manager._watch_of("1")
+    slurm.scancel(external_id)
+    wait_until(lambda: manager.get_status("1") == "failed", 10, "its end", 0.02)
+    control.show_as(slurm.state, external_id, state="RUNNING")
+    pulsar.observer().watch((manager, "1"), watch)
+    wait_until(lambda: pulsar.observer().watched() == 0, 10, "the end of looking", 0.02)
+    assert manager.get_status("1") == "failed"
 
 
 def test_many_stuck_jobs_are_removed_with_one_command(
