@@ -64,10 +64,16 @@ def test_new_attempt_clears_record_and_return_code(pulsar: Pulsar, slurm: Slurm)
     pulsar.submit("1", "sleep 600", "-t 1")
     assert reason_of(pulsar.end("1")) == "walltime"
     directory = pulsar.directory("1")
-    (directory / "return_code").write_text("0\n")
     for name in ("final_status", "preprocessed", "running", "postprocessed"):
         (directory / name).unlink() if (directory / name).exists() else None
-    pulsar.submit("1", "touch ../began; sleep 600", "-t 60")
+    manager_endpoint_util.setup_job(pulsar.proxy(), "1", "tool", "1")
+    assert pulsar.record("1") is None
+    # What may still come from the attempt before.
+    (directory / "return_code").write_text("0\n")
+    (directory / "runner_state").write_text(json.dumps(OLD_RECORD))
+    manager_endpoint_util.submit_job(pulsar.proxy(), {
+        "job_id": "1", "command_line": "touch ../began; sleep 600",
+        "submit_params": {"native_specification": "-t 60"}})
     assert pulsar.record("1") is None
     assert not (directory / "return_code").exists()
     wait_until((directory / "began").exists, 15, "the second attempt", 0.02)
@@ -110,6 +116,7 @@ def test_cancel_by_galaxy_records_nothing(pulsar: Pulsar, slurm: Slurm) -> None:
     external_id = pulsar.submit("1", "sleep 600", "-t 60")
     pulsar.wait_for("1", "running")
     pulsar.proxy().kill("1")
+    assert pulsar.observer().watched() == 0
     slurm.wait_for(external_id, "CANCELLED")
     payload = pulsar.end("1")
     assert (payload["status"], reason_of(payload)) == ("cancelled", None)
@@ -191,7 +198,8 @@ def test_record_that_is_not_of_this_end(
     external_id = pulsar.submit("1", command)
     pulsar.shutdown()
     slurm.wait_for(external_id, "COMPLETED", "FAILED")
-    (pulsar.directory("1") / "runner_state").write_text(json.dumps(dict(OLD_RECORD, external_id=of)))
+    record_file = pulsar.directory("1") / "runner_state"
+    record_file.write_text(json.dumps(dict(OLD_RECORD, external_id=of)))
     again = Pulsar(pulsar.staging.parent)
     try:
         assert reason_of(again.end("1")) == cause
