@@ -10,7 +10,7 @@ import argparse
 from importlib import metadata
 from typing import List, Optional
 
-from pulsar_failure_reasons.cli import run
+from pulsar_failure_reasons.cli import explain, run
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -30,4 +30,5 @@ def _parser() -> argparse.ArgumentParser:
     )
     subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     run.add_parser(subcommands)
+    explain.add_parser(subcommands)
     return parser

@@ -5,10 +5,11 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Dict
 
-from . import gridengine, lsf, pbs, slurm
+from . import gridengine, htcondor, lsf, pbs, slurm
 
 DRM_MODULES: Dict[str, ModuleType] = {
     "slurm": slurm,
+    "htcondor": htcondor,
     "lsf": lsf,
     "pbs": pbs,
     "gridengine": gridengine,

@@ -11,6 +11,7 @@ Pure: plain dicts of event attributes and job ads in, values out; htcondor2 is n
 
 from __future__ import annotations
 
+from .captured import read_captured
 from .classify import (
     FAILURE_TO_RUNNER_STATE,
     HOLD_REASON_TO_RUNNER_STATE,
@@ -48,6 +49,7 @@ __all__ = [
     "classify_removal",
     "hold_decision",
     "name_hold",
+    "read_captured",
     "summarize_events",
     "view_of",
     "view_of_history_ad",

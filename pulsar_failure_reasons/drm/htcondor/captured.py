@@ -1,16 +1,19 @@
 """Texts from the wild: what a pasted log, ad, queue listing or hold reason says of the end.
 
 Made for ``explain`` and the corpus: there is no ``return_code``, no grace and no second look,
-so the newest thing that a text says decides. A hold that was released is not it.
+so the newest thing that a text says decides. A hold that was released is not it. Ended means
+that the run is over: a hold is an end here, and so is an eviction after which HTCondor starts the
+job again (the detail says so).
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Dict, List, Optional, Tuple
 
-from ...reason import CAUSE_TABLE, Cause, Confidence, Evidence, Fault, clean_text
+from ...reason import Cause, Confidence, Evidence, clean_text
+from ..captured import CANNOT_TELL, Captured
 from .classify import HoldFinding, HoldKind, classify_hold
 from .codes import HoldReasonCode, JobEvent, JobStatus, VacateReasonCode
 from .events import JobState, JobSummary, summarize_events
@@ -30,33 +33,6 @@ _OWN_SIGNALS = frozenset({3, 4, 5, 6, 7, 8, 11, 13, 14, 31})
 _SIGKILL_MEMORY_SHARE = 0.9
 
 
-@dataclass(frozen=True)
-class Captured:
-    """What a text says about the end of a job, in the shape that every DRM's module has.
-
-    ``ended`` is None where the text does not tell. True means that the run is over: a hold is
-    an end here, and so is an eviction after which HTCondor starts the job again (``detail``
-    says so). With True, ``cause`` is None for a job that ended well; else it is
-    ``Cause.UNKNOWN`` where nothing says why. ``confidence`` is None where nothing was found.
-    """
-
-    ended: Optional[bool]
-    cause: Optional[Cause]
-    confidence: Optional[Confidence] = None
-    external_id: Optional[str] = None
-    detail: str = ""
-    cancelled_by: Optional[str] = None
-    evidence: Tuple[Evidence, ...] = ()
-
-    @property
-    def fault(self) -> Optional[Fault]:
-        """Whose fault it is; None for a job that ended well or has not ended."""
-        return CAUSE_TABLE[self.cause].fault if self.ended and self.cause else None
-
-
-_CANNOT_TELL = Captured(ended=None, cause=Cause.UNKNOWN)
-
-
 def read_captured(
     text: str, source: str = "auto", external_id: Optional[str] = None
 ) -> Captured:
@@ -72,7 +48,7 @@ def read_captured(
     jobs = read_jobs(_NOISE.sub("", text))
     if external_id is not None:
         jobs = [job for job in jobs if _is(job.external_id, external_id)]
-    return min(jobs, key=_rank, default=_CANNOT_TELL)
+    return min(jobs, key=_rank, default=CANNOT_TELL)
 
 
 def _rank(job: Captured) -> int:
@@ -210,7 +186,7 @@ def _verdict(summary: JobSummary) -> Captured:
     if summary.state is JobState.COMPLETED:
         return _of_completed(summary)
     if summary.state in (JobState.UNKNOWN, JobState.REMOVING):
-        return replace(_CANNOT_TELL, detail=summary.trouble)
+        return replace(CANNOT_TELL, detail=summary.trouble)
     return Captured(False, None, summary.told_by, detail=summary.trouble)
 
 
@@ -324,7 +300,7 @@ def _of_reason(text: str) -> List[Captured]:
         return [_of_summary(JobSummary(state=JobState.REMOVED, remove_reason=reason))]
     hold = classify_hold(code, subcode, reason)
     if code is None and hold.cause is Cause.UNKNOWN:
-        return [replace(_CANNOT_TELL, detail=clean_text(reason))]
+        return [replace(CANNOT_TELL, detail=clean_text(reason))]
     return [_of_hold(hold, Confidence.EVENT_LOG)]
 
 
