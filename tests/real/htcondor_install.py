@@ -93,7 +93,7 @@ def _make_prefix(cache: Path, scratch: Path) -> None:
 
 def _download(scratch: Path) -> List[Path]:
     """Download the packages into `scratch` with an apt state of its own; return their files."""
-    options = install.trixie_options(scratch)
+    options = install.suite_options(scratch)
     debs = scratch / "debs"
     debs.mkdir()
     install.say("htcondor: downloading Debian trixie's HTCondor and its libraries")

@@ -6,6 +6,7 @@
   and packages stay as they are (but for ``patchelf``, munge and MariaDB, which come by apt).
 * ``htcondor``: HTCondor 23.9 from trixie in the same way; only ``patchelf`` comes by apt.
 * ``gridengine``: Debian's Grid Engine (SGE 8.1.9) by apt, with a mail command that it demands.
+* ``python39``: Python 3.9 from bullseye in the same way, for the fast tests.
 * ``sshd``: Debian's openssh-server by apt. Like all others it is not started.
 
 Idempotent, and quick once everything is there. Progress goes to stderr. Exit status: 0 all there, 2
@@ -256,13 +257,13 @@ def debian_archive() -> str:
     )
 
 
-def trixie_options(scratch: Path) -> List[str]:
-    """Return apt-get's options for Debian trixie with an apt state of its own in `scratch`."""
+def suite_options(scratch: Path, suite: str = "trixie") -> List[str]:
+    """Return apt-get's options for a Debian release with an apt state of its own in `scratch`."""
     for folder in ("lists/partial", "cache/archives/partial"):
         (scratch / folder).mkdir(parents=True)
     (scratch / "status").touch()
     (scratch / "sources.list").write_text(
-        f"deb [signed-by={KEYRING}] {debian_archive()} trixie main\n"
+        f"deb [signed-by={KEYRING}] {debian_archive()} {suite} main\n"
     )
     return [
         f"-oDir::Etc::sourcelist={scratch}/sources.list",
@@ -287,7 +288,7 @@ def download_trixie(scratch: Path) -> List[Path]:
 
     apt resolves the dependencies against an empty package status, so libc6 and the like come too.
     """
-    options = trixie_options(scratch)
+    options = suite_options(scratch)
     fetch = ["install", "-y", "--download-only", "--no-install-recommends", *TRIXIE_PACKAGES]
     say("slurm24: downloading Debian trixie's Slurm and its libraries")
     for _ in range(ATTEMPTS):
@@ -376,7 +377,7 @@ def patchelf(*arguments: str) -> None:
     """Run patchelf; raise HarnessError with its words if it fails."""
     done = subprocess.run(["patchelf", *arguments], capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
-        raise HarnessError(f"slurm24: patchelf {' '.join(arguments)}: {done.stderr.strip()}")
+        raise HarnessError(f"patchelf {' '.join(arguments)}: {done.stderr.strip()}")
 
 
 # ---- command line ----------------------------------------------------------------------------
@@ -392,6 +393,13 @@ def install_htcondor() -> None:
     from tests.real import htcondor_install  # which needs this module
 
     htcondor_install.install_htcondor()
+
+
+def install_python39() -> None:
+    """Unpack Python 3.9 from bullseye unless it is there; raise HarnessError if that fails."""
+    from tests.real import python39_install  # which needs this module
+
+    python39_install.install_python39()
 
 
 def install_gridengine() -> None:
@@ -410,6 +418,7 @@ INSTALLERS = {
     "slurm": install_slurm,
     "slurm24": install_slurm24,
     "htcondor": install_htcondor,
+    "python39": install_python39,
     "gridengine": install_gridengine,
     "sshd": install_sshd,
 }
