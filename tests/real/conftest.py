@@ -15,16 +15,18 @@ from typing import Any, Callable, Iterator, List, Tuple
 
 import pytest
 
-from tests.real import gridengine, htcondor
+from tests.real import gridengine, htcondor, sshd
 from tests.real.gridengine import PrivateGridEngine
 from tests.real.htcondor import PrivatePool
 from tests.real.require import require_real
 from tests.real.slurm import PrivateSlurm, why_missing
 from tests.real.slurm_machine import cgroup_usable
+from tests.real.sshd import PrivateSshd
 
 SlurmFactory = Callable[..., PrivateSlurm]
 PoolFactory = Callable[..., PrivatePool]
 CellFactory = Callable[..., PrivateGridEngine]
+SshdFactory = Callable[..., PrivateSshd]
 NO_CGROUP = (
     "cgroup v1 memory limits cannot be set here: needs root and a kernel that has them mounted"
 )
@@ -190,3 +192,26 @@ def make_gridengine() -> Iterator[CellFactory]:
 def real_gridengine(make_gridengine: CellFactory) -> PrivateGridEngine:
     """Grid Engine 8.1.9 with 16 slots whose accounting does not lag."""
     return make_gridengine()
+
+
+@pytest.fixture(scope="session")
+def make_sshd() -> Iterator[SshdFactory]:
+    """Return a function that starts an sshd with PrivateSshd's options; all end with the
+    session."""
+    started: List[PrivateSshd] = []
+    locks: List[int] = []
+
+    def make(**options: Any) -> PrivateSshd:
+        require_real("sshd", sshd.why_missing())
+        home, lock = private_home("sshd")
+        locks.append(lock)
+        server = PrivateSshd(home, **options)
+        server.start()
+        started.append(server)
+        return server
+
+    yield make
+    for server in started:
+        server.stop()
+    for lock in locks:
+        os.close(lock)
