@@ -16,7 +16,7 @@ REAL_PARTS = slurm slurm24 htcondor
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
 
-demo:  ## a stock Pulsar server with queued_slurm: four jobs, and what Galaxy is told of each
+demo:  ## what Galaxy is told of a stock Pulsar's jobs; DRM=slurm (default) or htcondor, SIMULATED=1
 	@$(IN_TEST_ENV) -m tests.demo
 
 test:  ## all tests; as root on Debian it installs what the real ones need (< 40 min)
