@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from typing import Mapping, NamedTuple, Optional, Protocol, Sequence
+from typing import Mapping, NamedTuple, Optional, Sequence
 
 from .errors import DrmUnreachableError
 
@@ -22,13 +22,6 @@ class CommandResult(NamedTuple):
     returncode: int
     stdout: str
     stderr: str
-
-
-class Execute(Protocol):
-    """The shape of :func:`run`, for callers that bring their own."""
-
-    def __call__(self, argv: Sequence[str], timeout_s: float = ...) -> CommandResult:
-        """Run ``argv`` and return what it left."""
 
 
 def run(

@@ -52,7 +52,8 @@ def _make(folder: pathlib.Path, extra: str, python: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         _provide_venv(python)
         _run([python, "-m", "venv", str(folder)], folder)
-    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
+    pip = [str(folder / "bin" / "python"), "-m", "pip"]
+    install = pip + ["install", "--disable-pip-version-check"]
     # An older one, as Debian 11 and RHEL 9 have, makes no editable installs without a setup.py.
     _run(install + ["pip>=21.3"], folder)
     _run(install + ["--editable", "%s[%s]" % (ROOT, extra)], folder)

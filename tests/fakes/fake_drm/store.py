@@ -155,7 +155,7 @@ class _Lock:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         return self
 
-    def __exit__(self, *unused):
+    def __exit__(self, *_):
         os.close(self._descriptor)
 
 
