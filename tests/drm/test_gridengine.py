@@ -164,6 +164,14 @@ GB = 1024**3
         pytest.param(
             100, 152, _usage("-l s_cpu=5"), Ending.LIMIT, Cause.CPU_TIME, True, id="s_cpu"
         ),
+        pytest.param(
+            100, 152, _usage("-l s_cpu=5,s_vmem=1G", cpu_s=1, max_vmem_bytes=2 * GB), Ending.LIMIT,
+            Cause.MEMORY, True, id="xcpu_with_both_and_memory_used",
+        ),
+        pytest.param(
+            100, 152, _usage("-l s_cpu=5,s_vmem=1G", cpu_s=6, max_vmem_bytes=GB // 2),
+            Ending.LIMIT, Cause.CPU_TIME, True, id="xcpu_with_both_and_time_used",
+        ),
         pytest.param(100, 153, _usage(), Ending.LIMIT, D, False, id="h_fsize"),
         pytest.param(0, 153, _usage(), Ending.LIMIT, D, False, id="h_fsize_in_a_child"),
         pytest.param(100, 139, _usage(), Ending.BADLY, None, False, id="segfault"),
@@ -270,6 +278,22 @@ def _record(job: int, failed: str, status: str, more: str = "") -> str:
            f"exit_status  {status}\n{more}"
 
 
+SUMMARY = (
+    "OWNER     WALLCLOCK         UTIME         STIME           CPU             MEMORY         IO\n"
+    + "=" * 118 + "\n"
+)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_records_of_a_user(end: str) -> None:
+    """``qacct -o USER -d 2 -j`` adds a summary, which alone says that there is no record."""
+    views = ge.parse_qacct(capture("user.qacct").replace("\n", end))
+    assert [(v.external_id, v.end and v.end.exit_code) for v in views] == [
+        ("3", 3), ("4", 137), ("1", 137), ("2.2", 137)
+    ]
+    assert ge.parse_qacct(SUMMARY.replace("\n", end)) == []
+
+
 def test_last_start_counts() -> None:
     """Of several records of one job the last is its end, and "rescheduling" is none."""
     again = _record(6, "25  : rescheduling", "99")
@@ -348,6 +372,14 @@ def test_qstat_with_requests() -> None:
     assert view.job_name == "a?b"
 
 
+def test_qstat_with_requests_of_a_real_cell() -> None:
+    """``qstat -xml -r -u USER`` of 8.1.9."""
+    views = ge.parse_qstat(capture("user.qstat.xml"))
+    assert [(v.external_id, v.job_state) for v in views] == [
+        ("2.1", "r"), ("2.3", "r"), ("5", "Eqw")
+    ]
+
+
 def test_qstat_without_jobs() -> None:
     """The frame alone is an answer: there is no job."""
     empty = "<job_info><queue_info></queue_info><job_info></job_info></job_info>"
@@ -402,6 +434,14 @@ def test_commands() -> None:
     assert ge.qsub_command(
         "/j/x", job_name="n", stdout="/j/o", stderr="/j/e", native_specification=["-l", "h_rt=9"]
     ) == ["qsub", "-terse", "-N", "n", "-l", "h_rt=9", "-o", ":/j/o", "-e", ":/j/e", "/j/x"]
+
+
+def test_environment() -> None:
+    """What changes Grid Engine's answers is left out, what says where the cell is stays."""
+    kept = {"SGE_ROOT": "/s", "SGE_CELL": "c", "PATH": "/b"}
+    assert ge.clean_environment({**kept, "SGE_LONG_QNAMES": "9", "LANG": "de_DE"}) == {
+        **kept, "LC_ALL": "C"
+    }
 
 
 @pytest.mark.parametrize("bad", ["", "-f", "7;x", "7+2", "7.server", "*", "0", "abc"])

@@ -121,6 +121,8 @@ def test_termination_reasons_are_those_of_the_manual() -> None:
         pytest.param("TERM_SWAPLIMIT", "TERM_SWAP", id="manuals_own_example"),
         pytest.param("TERM_RC_RECLAIM: x", "TERM_REQUEUE_RC", id="older_name"),
         pytest.param("TERM_RC: x", "TERM_RC", id="prefix_of_another"),
+        pytest.param("TERM_ADMIN Killed", "TERM_ADMIN", id="no_colon"),
+        pytest.param("TERM_NOVEL: job killed by owner", "TERM_OWNER", id="keyword_not_known"),
         pytest.param("Exited with exit code 1", None, id="none"),
         pytest.param("-", None, id="dash"),
         pytest.param("LONGTERM_OWNERSHIP", None, id="inside_a_word"),
@@ -196,6 +198,13 @@ def test_commands() -> None:
     ) == [
         "bsub", "-J", "n", "-cwd", "/j", "-W", "60", "-oo", "/j/%%o", "-eo", "/j/e", "/j/run.sh"
     ]
+
+
+def test_environment() -> None:
+    """What changes LSF's answers is left out, what says where the cluster is stays."""
+    kept = {"LSF_ENVDIR": "/e", "PATH": "/b"}
+    loud = {"LSB_BJOBS_FORMAT": "x", "LANG": "de_DE", "LC_TIME": "de_DE", "LSB_DISPLAY_YEAR": "Y"}
+    assert lsf.clean_environment({**kept, **loud}) == {**kept, "LC_ALL": "C"}
 
 
 @pytest.mark.parametrize("bad", ["0", "", "-u", "12 13", "12;x", "12+1", "abc", "1_[2,...]"])
@@ -487,6 +496,17 @@ def test_report(text: str, cause: Optional[Cause]) -> None:
     """LSF's own report is found by its place; what a tool prints like it is not."""
     finding = lsf.classify_report(text, "12")
     assert (finding.cause if finding else None) is cause
+
+
+@pytest.mark.parametrize(
+    "wanted, found, counts",
+    [("12", "12[3]", True), ("12[3]", "12[3]", True), ("12[4]", "12[3]", False),
+     ("12[3]", "12", False), ("12@east", "12", True), ("1", "12", False)],
+)
+def test_report_of_the_job(wanted: str, found: str, counts: bool) -> None:
+    """An array's element has its own report, which counts for the array as well."""
+    finding = lsf.classify_report("out\n" + _report(MEM, ABOVE, job=found), wanted)
+    assert (finding is not None) is counts
 
 
 def test_script_in_the_report_is_no_verdict() -> None:

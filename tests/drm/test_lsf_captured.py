@@ -64,6 +64,21 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
             "JOBID STAT EXIT_CODE EXIT_REASON\n5 EXIT 137 TERM_MEMLIMIT: job killed after",
             "memory", id="blanks_with_heading",
         ),
+        pytest.param(
+            "JOBID STAT EXIT_CODE EXIT_REASON\n5 EXIT x TERM_OWNER: a", "cancelled",
+            id="column_that_does_not_fit",
+        ),
+        pytest.param(
+            "Job <5>, User <u>, Project <p>, Status <EXIT>, Queue <q>, Command <x>\n"
+            "Tue Jul 24 10:26:43: Started on <n1>;", "tool_error", id="bjobs_l_cut",
+        ),
+        pytest.param(
+            "Job <5>, Job Name <Status <DONE>>, Status <RUN>, Queue <q>, Command <x>\n"
+            "Tue Jul 24 10:26:43: Started on <n1>;", "alive", id="bjobs_l_running",
+        ),
+        pytest.param("Subject: Job 5: <x> in cluster <c> Exited", "tool_error", id="subject"),
+        pytest.param("Subject: Job 5: <Done> in cluster <c> Exited", "tool_error", id="named_done"),
+        pytest.param("Subject: Job 5: <x> in cluster <c> Done", "success", id="subject_done"),
         pytest.param("EXIT_REASON;JOBID;STAT\nTERM_OWNER: x;5;EXIT", "cancelled", id="any_order"),
         pytest.param("5^EXIT^143^TERM_ADMIN: job killed by root", "cancelled", id="caret"),
         pytest.param("5|EXIT|140|-|n1", "walltime", id="sigusr2"),

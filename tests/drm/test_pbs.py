@@ -173,6 +173,18 @@ MEMORY = {"resource_list.mem": "100kb", "resources_used.mem": "120kb"}
             False, id="mem",
         ),
         pytest.param({"exit_status": "271", **USED}, L, Cause.WALLTIME, True, id="over_walltime"),
+        pytest.param(
+            {"exit_status": "271", "resource_list.walltime": "30", "resources_used.walltime": "30"},
+            L, Cause.WALLTIME, True, id="just_at_walltime",
+        ),
+        pytest.param(
+            {"exit_status": "265", "resource_list.vmem": "9kb", "resources_used.vmem": "9kb"},
+            L, Cause.MEMORY, True, id="just_at_vmem",
+        ),
+        pytest.param(
+            {"exit_status": "265", "resource_list.vmem": "9kb", "resources_used.vmem": "8kb"},
+            B, None, False, id="below_vmem",
+        ),
         pytest.param({"exit_status": "265", **MEMORY}, L, Cause.MEMORY, True, id="over_memory"),
         pytest.param({"exit_status": "137", **MEMORY}, L, Cause.MEMORY, True, id="shell_memory"),
         pytest.param({"exit_status": "1", **USED}, B, None, False, id="own_code_over_walltime"),
@@ -396,6 +408,14 @@ def test_commands() -> None:
     assert pbs.qsub_command(
         "/j/x", job_name="n", stdout="/j/o", stderr="/j/e", native_specification=["-q", "w"]
     ) == ["qsub", "-N", "n", "-q", "w", "-o", "/j/o", "-e", "/j/e", "/j/x"]
+
+
+def test_environment() -> None:
+    """What changes PBS's answers is left out, what says where the server is stays."""
+    kept = {"PBS_DEFAULT": "s", "PBS_CONF_FILE": "/c", "PATH": "/b"}
+    assert pbs.clean_environment({**kept, "LANG": "de_DE", "PBS_JOBID": "1"}) == {
+        **kept, "LC_ALL": "C"
+    }
 
 
 @pytest.mark.parametrize("bad", ["", "-f", "1;x", "1+2", "1_2", "abc", "1 2"])

@@ -105,6 +105,9 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
             log("Job Run at request of S@s", "Job Rerun at request of eve@s", "Exit_status=-11 x",
                 "Job Run at request of S@s", "Exit_status=0 resources_used.cput=0"), "success",
         ),
+        (log("Job Run at request of S@s", "Job Rerun at request of S@s", "Job requeued"), "alive"),
+        (log("Job Run at request of S@s", "Job Rerun at request of S@s", "preempting job"),
+         "preempted"),
         # ---- tables, refusals, outages
         ("13.pbshead        job.sh           alice             00:00:00 R workq", "alive"),
         ("13.pbshead        job.sh           alice             00:00:00 F workq", "unknown"),
@@ -135,6 +138,37 @@ def test_captures(name: str, expected: str) -> None:
     """Whole captures, as somebody would paste them."""
     text = Path(DATA / "pbs" / "captures" / name).read_text(encoding="utf-8", errors="replace")
     assert told(read_captured(text)) == expected
+
+
+def test_the_job_asked_for() -> None:
+    """Of several jobs the one that was named is told, in answers and in logs."""
+    answer = "Job Id: 1.s\n    job_state = R\n\nJob Id: 2.s\n    job_state = Q\n"
+    answer += "\nJob Id: 3.s\n    job_state = F\n    Exit_status = -29\n"
+    server = "".join(
+        f"05/04/2015 23:28:19;0008;PBS_Server;Job;{job}.s;{said}\n" for job, said in (
+            ("1", "Job deleted at request of eve@s"), ("2", "Exit_status=-11 x"),
+        )
+    )
+    assert told(read_captured(answer)) == "unknown"
+    assert told(read_captured(answer, "qstat-f", "2.s")) == "alive"
+    assert told(read_captured(answer, "qstat-f", "3.s")) == "walltime"
+    assert told(read_captured(server, "tracejob", "1.s")) == "cancelled"
+    assert told(read_captured(server, "tracejob", "2.s")) == "walltime"
+
+
+@pytest.mark.parametrize(
+    "text, who",
+    [
+        (log("Job to be deleted at request of eve@s", "Exit_status=271 x"), "eve"),
+        (MAIL + "job deleted\nJob deleted at request of eve@s\n", "eve"),
+        ("comment = Job run at x on (n) and terminated by eve@s\nExit_status = 271", "eve"),
+        ("Exit_status = 271", None),
+    ],
+)
+def test_who_cancelled(text: str, who: "str | None") -> None:
+    """The user's name is told where the text has it."""
+    captured = read_captured(text)
+    assert (told(captured), captured.cancelled_by) == ("cancelled", who)
 
 
 def test_the_flavour_that_is_named_decides() -> None:

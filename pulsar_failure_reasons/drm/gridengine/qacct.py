@@ -19,6 +19,8 @@ from .failed import FAILED_CODES, parse_failed
 from .limits import Usage, duration, memory, parse_requests
 
 _BAR = re.compile(r"^={20,}\s*$", re.MULTILINE)
+#: What ``qacct -o USER -j`` prints behind the records, or alone where there is none (8.1.9).
+_SUMMARY = re.compile(r"^OWNER\s.*\bWALLCLOCK\s.*\n={20,}\s*$", re.MULTILINE)
 _FIELD = re.compile(r"^(?P<name>[a-z][a-z_]{1,30})(?:[ \t]+(?P<value>.*))?$")
 _NOT_FOUND = re.compile(
     r"job (?:id|name|-?array tasks?)? ?.{0,60} not found|no jobs running since startup"
@@ -41,7 +43,8 @@ def parse_qacct(stdout: str, stderr: str = "") -> List[JobView]:
             that is cut short.
     """
     records = read_records(stdout)
-    if not records and not _NOT_FOUND.search(f"{stderr}\n{stdout}"):
+    answered = _NOT_FOUND.search(f"{stderr}\n{stdout}") or _SUMMARY.search(_plain(stdout))
+    if not records and not answered:
         raise OutputParseError(f"qacct printed neither a record nor why: {stdout[:200]!r}")
     views: Dict[str, JobView] = {}
     for record in records:
@@ -60,9 +63,15 @@ def read_records(text: str) -> List[Record]:
 
     What a user could write with a newline (Univa's ``submit_cmd``) stands behind what counts.
     """
-    pieces = _BAR.split(text.replace("\r\n", "\n"))
+    text = _plain(text)
+    summaries = list(_SUMMARY.finditer(text))
+    pieces = _BAR.split(text[: summaries[-1].start()] if summaries else text)
     records = [read_fields(piece) for piece in (pieces[1:] if len(pieces) > 1 else [])]
     return [record for record in records if record]
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n")
 
 
 def read_fields(piece: str) -> Dict[str, str]:
