@@ -416,8 +416,8 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         watches = self._watches_of_this_process()
         watch = watches.get(job_id)
         if watch is None:
-            external_id = self._external_ids.get(job_id) or self._stored_external_id(job_id)
-            watch = watches.setdefault(job_id, JobWatch(self, job_id, external_id))
+            watch = JobWatch(self, job_id, self._stored_external_id(job_id))
+            watch = watches.setdefault(job_id, watch)
             self.watch_begins(watch)
             self.observer(watch.external_id).watch((self, job_id), watch)
         return watch
