@@ -69,6 +69,8 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
         (PREFIX + 'job 3.1 exceeds job hard limit "h_vmem" of queue "a@b" (2 > limit:1) - sending',
          "memory"),
         (PREFIX + 'job 3.1 exceeds job soft limit "s_cpu" of queue "a@b" (2 > 1)', "cpu_time"),
+        (PREFIX + 'job 3.1 exceeds job master hard limit "h_vmem" of queue "a@b" (2 > 1)',
+         "memory"),
         (PREFIX + "job 3.1 failed on host n general in prolog because: x", "node_failure"),
         (PREFIX + "job 3.1 failed on host n rescheduling because: manual/auto rescheduling",
          "alive"),

@@ -64,6 +64,9 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
             "JOBID STAT EXIT_CODE EXIT_REASON\n5 EXIT 137 TERM_MEMLIMIT: job killed after",
             "memory", id="blanks_with_heading",
         ),
+        pytest.param("JOBID STAT EXIT_CODE\n5 EXIT 140", "walltime", id="blanks_with_exit_code"),
+        pytest.param("JOBID STAT X\nWelcome EXIT 1", "unknown", id="no_id_no_row"),
+        pytest.param("JOBID|STAT|X\n5|Welcome|1", "unknown", id="no_state_no_row"),
         pytest.param(
             "JOBID STAT EXIT_CODE EXIT_REASON\n5 EXIT x TERM_OWNER: a", "cancelled",
             id="column_that_does_not_fit",

@@ -108,6 +108,13 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
         (log("Job Run at request of S@s", "Job Rerun at request of S@s", "Job requeued"), "alive"),
         (log("Job Run at request of S@s", "Job Rerun at request of S@s", "preempting job"),
          "preempted"),
+        (log("Exit_status=-1 x", "Post job file processing error"), "launch_error"),
+        (log("Exit_status=0 x", "Post job file processing error"), "disk"),
+        # ---- what a tool prints
+        ("my job exceeded its memory limit, said the tool", "unknown"),
+        ("PBS: job killed: walltime 3605 exceeded limit 3600", "unknown"),
+        ("Traceback (most recent call last):\n  File x\nMemoryError", "tool_error"),
+        ("/var/spool/pbs/mom_priv/jobs/1.s.SC: line 3: foo: command not found", "launch_error"),
         # ---- tables, refusals, outages
         ("13.pbshead        job.sh           alice             00:00:00 R workq", "alive"),
         ("13.pbshead        job.sh           alice             00:00:00 F workq", "unknown"),

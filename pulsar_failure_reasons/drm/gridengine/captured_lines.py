@@ -23,14 +23,14 @@ _LOG_PREFIX = re.compile(r"^(?:[^|]{0,60}\|){1,3}[DIPWEC]\|(?P<said>.*)$")
 _JOB = re.compile(r"\b[Jj]ob(?:-array task)? (?P<id>[0-9]{1,18}(?:\.[0-9]{1,9})?)\b")
 _LIMITS: Tuple[Tuple[str, Cause, str], ...] = (
     (r"exceed(?:ed|s) (?:job )?hard wall ?clock time", Cause.WALLTIME, ""),
-    (r"exceed(?:ed|s) (?:job |queue )?hard limit \"?h_(?:vmem|rss|data|stack)", Cause.MEMORY, ""),
-    (r"exceed(?:ed|s) (?:job |queue )?hard limit \"?h_cpu", Cause.CPU_TIME, ""),
-    (r"exceed(?:ed|s) (?:job |queue )?hard limit \"?h_rt", Cause.WALLTIME, ""),
-    (r"exceed(?:ed|s) (?:job |queue )?hard limit \"?h_fsize", Cause.DISK, ""),
+    (r"exceed(?:ed|s) (?:\w+ ){0,3}hard limit \"?h_(?:vmem|rss|data|stack)", Cause.MEMORY, ""),
+    (r"exceed(?:ed|s) (?:\w+ ){0,3}hard limit \"?h_cpu", Cause.CPU_TIME, ""),
+    (r"exceed(?:ed|s) (?:\w+ ){0,3}hard limit \"?h_rt", Cause.WALLTIME, ""),
+    (r"exceed(?:ed|s) (?:\w+ ){0,3}hard limit \"?h_fsize", Cause.DISK, ""),
     (r"exceed(?:ed|s) (?:job )?soft wall ?clock time", Cause.WALLTIME, "its soft limit"),
-    (r"exceed(?:ed|s) (?:job |queue )?soft limit \"?s_(?:vmem|rss|data|stack)", Cause.MEMORY,
+    (r"exceed(?:ed|s) (?:\w+ ){0,3}soft limit \"?s_(?:vmem|rss|data|stack)", Cause.MEMORY,
      "its soft limit"),
-    (r"exceed(?:ed|s) (?:job |queue )?soft limit \"?s_cpu", Cause.CPU_TIME, "its soft limit"),
+    (r"exceed(?:ed|s) (?:\w+ ){0,3}soft limit \"?s_cpu", Cause.CPU_TIME, "its soft limit"),
 )
 _DELETED = re.compile(
     r"(?P<who>\S+) (?:has registered the job(?:-array task)? \S+ for deletion|has deleted job"

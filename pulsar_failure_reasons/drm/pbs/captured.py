@@ -19,7 +19,7 @@ from ..captured import (
     read_tool_lines,
 )
 from ..external_ids import parse_external_id, same_job
-from .captured_lines import ended_view, is_log, read_log, read_mail, requeued
+from .captured_lines import ended_view, is_log, may_be_mail, read_log, read_mail, requeued
 from .classify import PbsJob, view_of
 from .command_errors import error_from_command
 from .flavour import Flavour, guess_flavour
@@ -67,7 +67,11 @@ def read_captured(
         found = [captured for captured in found if _is(captured, external_id)]
     if found:
         return _better(agreed(found), read_mail(_moab_lines(lines), flavour))
-    told = read_log(lines, flavour, external_id) if is_log(lines) else read_mail(lines, flavour)
+    told: Optional[Captured] = None
+    if is_log(lines):
+        told = read_log(lines, flavour, external_id)
+    elif may_be_mail(text, source):
+        told = read_mail(lines, flavour)
     told = told or line_of_pbs or _from_table(lines) or _refused(lines)
     if told is None and re.search(r"stderr|auto|stdout", source):
         told = read_tool_lines(lines)

@@ -120,9 +120,9 @@ _LOG_LINE = re.compile(
 def read_mail(lines: Sequence[str], flavour: Flavour) -> Optional[Captured]:
     """Return what the server's or Moab's mail, or ``checkjob``, says; None: nothing."""
     why = _why(lines, Confidence.CONTROLLER, "mail")
-    if why is not None and not (why.ended and why.cause is Cause.UNKNOWN):
-        return why
     status = _exit_status(lines, flavour, "mail")
+    if why is not None and why.cause is not Cause.UNKNOWN and not _is_aftermath(why, status):
+        return why
     deleted = _deleted(lines, "mail")
     if status is not None and not (deleted and status.cause in (None, Cause.UNKNOWN)):
         return status
@@ -132,6 +132,15 @@ def read_mail(lines: Sequence[str], flavour: Flavour) -> Optional[Captured]:
         if _BEGAN.search(line):
             return alive(Evidence("mail", "line", line))
     return None
+
+
+def _is_aftermath(why: Captured, status: Optional[Captured]) -> bool:
+    """A job that PBS could not start leaves no output to deliver."""
+    return (
+        why.cause is Cause.DISK
+        and status is not None
+        and status.cause not in (None, Cause.UNKNOWN, Cause.TOOL_ERROR)
+    )
 
 
 def _why(
@@ -204,6 +213,20 @@ def requeued(
     return alive(Evidence(source, "Exit_status", line), meaning.detail)
 
 
+_MAIL_MARKS = re.compile(
+    r"PBS Job Id|MOAB_INFO|\bexceeded \w+ usage (?:hard|soft) limit|at request of \S+@"
+    r"|^\s*Message\[|Completion Code:|^\s*State: +[A-Z]|^\s*(?:Aborted by PBS|Execution termin)"
+    r"|exit_status\s?=\s?-?[0-9]",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def may_be_mail(text: str, source: str) -> bool:
+    """Tell whether a text is a mail or checkjob's, and not a tool's that has words of them."""
+    told = re.search(r"mail|checkjob|moab|exit_status|tracejob|\blog", source.lower())
+    return told is not None or _MAIL_MARKS.search(text) is not None
+
+
 # ---- tracejob and server logs -----------------------------------------------------------------
 
 
@@ -261,7 +284,7 @@ def _end_of_run(run: Sequence[str], flavour: Flavour) -> Optional[Captured]:
     why = _why(run, Confidence.EVENT_LOG, "tracejob")
     status = _exit_status(run, flavour, "tracejob")
     deleted = _deleted(run, "tracejob")
-    if why is not None and why.cause is not Cause.UNKNOWN:
+    if why is not None and why.cause is not Cause.UNKNOWN and not _is_aftermath(why, status):
         return why
     if status is not None and status.cause not in (None, Cause.UNKNOWN, Cause.TOOL_ERROR):
         return status if status.cause is not Cause.CANCELLED or deleted is None else deleted
