@@ -18,9 +18,9 @@ import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import Callable, Dict, Hashable, List, Optional, Protocol, Sequence, Tuple
+from typing import Callable, Dict, Hashable, List, Optional, Protocol, Sequence, Tuple, Union
 
-from .drm.base import DrmSource, JobView, Phase
+from .drm.base import DrmSource, IdSource, JobView, Phase
 from .drm.combine import combine_views
 from .drm.external_ids import alive_ids, base_id, same_job
 from .errors import DrmError
@@ -35,6 +35,7 @@ COUNTERS_LOGGED_EVERY_S = 3600.0
 
 #: Who watches a job, and the job_id.
 Key = Tuple[object, str]
+Source = Union[DrmSource, IdSource]
 
 
 class Watch(Protocol):
@@ -138,7 +139,7 @@ class Observer:
 
     def __init__(
         self,
-        source: DrmSource,
+        source: Source,
         interval_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -247,7 +248,7 @@ class Observer:
         if not watches and not self._cancels:
             return
         self.counters.job_queries += 1
-        answer = Answer(self.source.query_jobs())
+        answer = Answer(self._query(watches))
         self._controller.ended(self.clock())
         self.counters.jobs_in_last_answer = answer.size
         missing: Dict[Key, Watch] = {}
@@ -260,6 +261,19 @@ class Observer:
         if missing:
             self._look_into_accounting(missing, began)
         self._cancel(answer, began)
+
+    def _query(self, watches: Dict[Key, Watch]) -> Sequence[JobView]:
+        if not isinstance(self.source, IdSource):
+            return self.source.query_jobs()
+        with self._lock:
+            ids = set(self._cancels)
+        names = set()
+        for watch in watches.values():
+            if watch.external_id is not None:
+                ids.add(watch.external_id)
+            elif watch.job_name is not None:
+                names.add(watch.job_name)
+        return self.source.query_these(sorted(ids), sorted(names))
 
     def _due(self, began: float) -> Dict[Key, Watch]:
         with self._lock:
@@ -336,7 +350,7 @@ _shared_lock = threading.Lock()
 
 
 def shared_observer(
-    key: Hashable, interval_s: float, make_source: Callable[[], DrmSource]
+    key: Hashable, interval_s: float, make_source: Callable[[], Source]
 ) -> Observer:
     """Return the observer of this process for a DRM, cluster and user; made when first asked for.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import List, Optional, Protocol, Sequence, Tuple
+from typing import List, Optional, Protocol, Sequence, Tuple, runtime_checkable
 
 from ..reason import Cause, Confidence, Evidence
 
@@ -126,3 +126,29 @@ class DrmSource(Protocol):
 
     def cancel(self, external_ids: Sequence[str]) -> None:
         """Take these jobs out of the DRM; a job that is gone already is no error."""
+
+
+@runtime_checkable
+class IdSource(Protocol):
+    """A :class:`DrmSource` that cannot list a user's jobs cheaply and is asked for these alone.
+
+    What is said there of all methods holds here too.
+    """
+
+    label: str
+
+    def query_these(
+        self, external_ids: Sequence[str], job_names: Sequence[str]
+    ) -> Sequence[JobView]:
+        """Return what the controller knows of these jobs.
+
+        Args:
+            external_ids: Jobs by their ids.
+            job_names: Jobs whose id was lost, by their names.
+        """
+
+    def query_ended(self, external_ids: Sequence[str]) -> Optional[List[JobView]]:
+        """See :meth:`DrmSource.query_ended`."""
+
+    def cancel(self, external_ids: Sequence[str]) -> None:
+        """See :meth:`DrmSource.cancel`."""

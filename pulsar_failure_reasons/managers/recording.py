@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import shlex
 import time
 from dataclasses import dataclass, replace
@@ -373,9 +374,11 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         A requeued script that is killed in its second run must not be blessed by the return
         code of its first.
         """
-        shebang, newline, rest = contents.partition("\n")
-        guard = f"rm -f {shlex.quote(self._return_code_path(job_id))}"
-        script = f"{shebang}{newline}{guard}\n{rest}"
+        guard = f"rm -f {shlex.quote(self._return_code_path(job_id))}\n"
+        # Behind the comments at the top: sbatch and qsub read no #SBATCH, #PBS after a command.
+        top = re.match(r"(?:[ \t]*(?:#.*)?\n)*", contents)
+        end = top.end() if top else 0
+        script = contents[:end] + guard + contents[end:]
         return str(super()._write_job_script(job_id, script))
 
     # ---- for the manager ------------------------------------------------------------------

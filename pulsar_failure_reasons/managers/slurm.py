@@ -9,7 +9,6 @@ slurmctld has forgotten a job.
 from __future__ import annotations
 
 import logging
-import os
 import shlex
 import shutil
 from typing import Any, Dict, List, Mapping, Optional
@@ -24,6 +23,7 @@ from ..drm.slurm import classify_stderr, sbatch_command
 from ..errors import ConfigurationError, DrmError, SubmissionRefusedError
 from ..judgement import COMPLETE, FAILED
 from ..observer import Observer, shared_observer
+from .commands import LocalCommands
 from .options import Options
 from .recording import Graces, RecordingManager
 from .slurm_source import SlurmSource
@@ -255,7 +255,7 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
         return own or self._cluster
 
     def _source(self, cluster: Optional[str]) -> SlurmSource:
-        return SlurmSource(str(os.geteuid()), cluster, self._accounting, self._command_timeout_s)
+        return SlurmSource(LocalCommands(self._command_timeout_s), cluster, self._accounting)
 
     def classify_stderr(self, text: str, external_id: Optional[str]) -> Optional[StderrFinding]:
         """See ``RecordingManager``."""

@@ -5,10 +5,8 @@ whether accounting is there.
 from __future__ import annotations
 
 import logging
-import os
 import secrets
-import shutil
-from typing import List, Mapping, Optional, Sequence
+from typing import List, Optional, Sequence
 
 from ..drm.base import JobView
 from ..drm.slurm import (
@@ -22,8 +20,9 @@ from ..drm.slurm import (
     squeue_command,
 )
 from ..errors import AccountingDisabledError, DrmUnreachableError, SubmissionRefusedError
-from ..execute import CommandResult, run
+from ..execute import CommandResult
 from ..reason import clean_text
+from .commands import CleanEnvironment, Commands
 
 log = logging.getLogger("pulsar.failure_reasons.slurm")
 
@@ -35,31 +34,25 @@ class SlurmSource:
     """Slurm's commands for one cluster and user (see ``drm.base.DrmSource``).
 
     Args:
-        user: Whose jobs are asked for: a uid, as text, which needs no look-up by name.
+        commands: Where Slurm's commands run.
         cluster: For ``-M``; None asks the default cluster.
         accounting: ``auto`` (where sacct is there and not disabled), ``sacct`` or ``none``.
-        timeout_s: How long a command may take.
     """
 
     label = "Slurm"
 
     def __init__(
-        self,
-        user: str,
-        cluster: Optional[str] = None,
-        accounting: str = "auto",
-        timeout_s: float = 20.0,
+        self, commands: Commands, cluster: Optional[str] = None, accounting: str = "auto"
     ) -> None:
-        self._user = user
+        self._commands = commands
         self._cluster = cluster
         self._accounting = accounting
-        self._timeout_s = timeout_s
         self._told_that_accounting_is_off = False
 
     def query_jobs(self) -> Sequence[JobView]:
         """See ``drm.base.DrmSource``; one squeue command."""
         separator = _fresh_separator()
-        result = self._run(squeue_command(self._user, separator, self._cluster))
+        result = self._run(squeue_command(self._commands.user(), separator, self._cluster))
         views = parse_squeue(result.stdout, separator)
         complaint = _complaint(result.stderr)
         if not views and complaint:
@@ -69,7 +62,9 @@ class SlurmSource:
 
     def query_ended(self, external_ids: Sequence[str]) -> Optional[List[JobView]]:
         """See ``drm.base.DrmSource``; one sacct command per 5000 ids."""
-        if self._accounting == "none" or (self._accounting == "auto" and not _has("sacct")):
+        if self._accounting == "none":
+            return None
+        if self._accounting == "auto" and not self._commands.has("sacct"):
             return None
         views: List[JobView] = []
         try:
@@ -101,18 +96,17 @@ class SlurmSource:
             SubmissionRefusedError: with Slurm's own words.
             DrmError: Slurm gave no answer; the job may have been submitted all the same.
         """
-        if not _has(argv[0]):
+        if not self._commands.has(argv[0]):
             # Nothing was asked of Slurm, so there is no doubt about the job.
             raise SubmissionRefusedError(f"cannot run {argv[0]}: it is not on PATH")
-        # In our own environment: sbatch gives it to the job.
-        return parse_submission(self._run(argv, os.environ).stdout)
+        # In its own environment: sbatch gives it to the job.
+        return parse_submission(self._run(argv, clean=None).stdout)
 
     def _run(
-        self, argv: Sequence[str], environment: Optional[Mapping[str, str]] = None
+        self, argv: Sequence[str], clean: Optional[CleanEnvironment] = clean_environment
     ) -> CommandResult:
         """Run a command; "unknown job id" is an answer, not an error."""
-        env = clean_environment(os.environ) if environment is None else environment
-        result = run(argv, timeout_s=self._timeout_s, env=env)
+        result = self._commands.run(argv, clean)
         error = error_from_command(argv, result.returncode, result.stderr)
         if error is not None:
             raise error
@@ -123,10 +117,6 @@ def _complaint(stderr: str) -> str:
     """Return the errors that squeue told, but for a field that this version does not know."""
     errors = [line for line in stderr.splitlines() if "error" in line.lower()]
     return "\n".join(line for line in errors if "Invalid job format specification" not in line)
-
-
-def _has(command: str) -> bool:
-    return shutil.which(command) is not None
 
 
 def _fresh_separator() -> str:
