@@ -19,7 +19,9 @@ QUIET = "ln -sf /dev/null ../metadata/job_stderr; sleep 600"
 
 
 @pytest.mark.parametrize("accounting", ["auto", "none"])
-def test_accounting_off(make_pulsar: MakePulsar, slurm: Slurm, accounting: str) -> None:
+def test_accounting_off(
+    make_pulsar: MakePulsar, slurm: Slurm, accounting: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Without accounting: complete with a return code; else inferred from the time, or lost."""
     slurm.set(accounting="off")
     pulsar = make_pulsar(accounting=accounting)
@@ -33,6 +35,8 @@ def test_accounting_off(make_pulsar: MakePulsar, slurm: Slurm, accounting: str) 
     assert limit["failure_reason"]["confidence"] == "stderr"
     lost = pulsar.end("lost")
     assert (reason_of(lost), lost["failure_reason"]["confidence"]) == ("lost", "inferred")
+    told = [r for r in caplog.records if "can only be inferred" in r.getMessage()]
+    assert len(told) == (1 if accounting == "auto" else 0)
 
 
 def test_accounting_none_is_never_asked(make_pulsar: MakePulsar, slurm: Slurm) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Callable, List
 import pytest
 
 from tests.pulsar_server import wait_until
+from tests.simulated import control
 
 from .conftest import MakePulsar
 from .harness import Pulsar, Slurm, elapsed_s, reason_of
@@ -160,6 +161,21 @@ def test_kill_while_the_controller_is_down(
     pulsar.wait_for_looks(2)
     payload = pulsar.payload("1")
     assert (payload["status"], reason_of(payload), pulsar.record("1")) == ("cancelled", None, None)
+
+
+def test_a_cancel_that_is_needed_no_more(make_pulsar: MakePulsar, slurm: Slurm) -> None:
+    """The job ended while Slurm was down: its id, soon another job's, is not cancelled."""
+    pulsar = make_pulsar()
+    external_id = pulsar.submit("1", "sleep 600", "-t 600")
+    pulsar.wait_for("1", "running")
+    slurm.set(controller_down=True)
+    pulsar.proxy().kill("1")
+    assert len(slurm.commands("scancel")) == 1
+    control.event(slurm.state, external_id, "preempt")
+    control.change(slurm.state, external_id, state="ended", why="exited", exit=0)
+    slurm.set(controller_down=None)
+    pulsar.wait_for_looks(3)
+    assert len(slurm.commands("scancel")) == 1
 
 
 def test_a_cancel_that_slurm_refuses_is_no_outage(

@@ -169,6 +169,7 @@ print(json.dumps(told), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_folder_tell_the_same(pulsar: Pulsar, slurm: Slurm) -> None:
     """gunicorn's workers judge the same ends at the same time: one record, equal payloads."""
     jobs = [str(number) for number in range(1, 9)]

@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import threading
 from pathlib import Path
 from typing import Any, List
 
@@ -284,6 +285,38 @@ def test_lost_external_id_and_two_jobs_of_that_name(pulsar: Pulsar, slurm: Slurm
         assert again.status("1") == "running"
     finally:
         again.shutdown()
+
+
+def test_lost_external_id_and_an_ended_job_of_that_name(pulsar: Pulsar, slurm: Slurm) -> None:
+    """The attempt before, which Slurm still shows, is not taken for the one that runs."""
+    control.run(slurm.state, "sbatch", "-J", "pulsar_1", "--wrap", "exit 3")
+    slurm.wait_for("1", "FAILED")
+    assert pulsar.submit("1", "sleep 600", "-t 600") == "2"
+    pulsar.wait_for("1", "running")
+    pulsar.shutdown()
+    (pulsar.directory("1") / "external_id").unlink()
+    again = Pulsar(pulsar.staging.parent)
+    try:
+        again.status("1")
+        wait_until(lambda: again.external_id("1") == "2", 10, "the id to be found", 0.02)
+    finally:
+        again.shutdown()
+
+
+def test_asked_for_while_a_new_attempt_is_submitted(pulsar: Pulsar, slurm: Slurm) -> None:
+    """A request in the middle of the second submission does not bind the job to its first id."""
+    pulsar.submit("1", "sleep 600", "-t 1")
+    assert reason_of(pulsar.end("1")) == "walltime"
+    for name in ("final_status", "preprocessed", "running", "postprocessed"):
+        pulsar.manager().job_directory("1").remove_metadata(name)
+    slurm.set(latency={"sbatch": 0.5})
+    submission = threading.Thread(target=pulsar.submit, args=("1", "sleep 600", "-t 600"))
+    submission.start()
+    wait_until(lambda: len(slurm.commands("sbatch")) == 2, 10, "the second sbatch", 0.01)
+    pulsar.manager().get_status("1")
+    submission.join(20)
+    slurm.scancel("2")
+    assert pulsar.end("1")["failure_reason"]["external_id"] == "2"
 
 
 def test_full_disk_while_recording(
