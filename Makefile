@@ -7,7 +7,7 @@ export REQUIRE_REAL
 IN_TEST_ENV = $(PYTHON) tools/environment.py test --
 IN_LINT_ENV = $(PYTHON) tools/environment.py lint --
 # By file: a module's set-up (a DRM, a server) must not run once in each worker.
-PYTEST = $(IN_TEST_ENV) -m pytest -q -n 3 --dist loadfile
+PYTEST = $(IN_TEST_ENV) -m pytest -n 3 --dist loadfile
 REAL_PARTS = slurm slurm24 htcondor
 
 .DEFAULT_GOAL := help

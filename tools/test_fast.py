@@ -31,7 +31,7 @@ def main() -> int:
         started = time.monotonic()
         # Several Pythons in one checkout: each keeps its own cache.
         # By file: a module's set-up (a simulated DRM) must not run once in each worker.
-        command = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile",
+        command = [python, "-m", "pytest", "-n", "2", "--dist", "loadfile",
                    "-m", PURE if number else PURE_AND_CORE,
                    "-o", "cache_dir=.env/pytest-%d.%d" % version] + sys.argv[1:]
         if subprocess.run(command, cwd=environment.ROOT, timeout=TIMEOUT_S).returncode != 0:
