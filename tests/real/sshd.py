@@ -118,7 +118,7 @@ class PrivateSshd:
 
     def down(self) -> None:
         """Cut all connections and refuse new ones, as a host that is rebooted."""
-        self._thaw()
+        self.thaw()
         sessions = self.sessions()
         self.daemons.kill(SSHD)
         for pid, start in sessions + self.sessions():
@@ -261,7 +261,9 @@ class PrivateSshd:
 
     def thaw(self) -> None:
         """Let frozen connections go on."""
-        self._thaw()
+        for pid, _ in self._listener() + self.sessions():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def connections(self) -> int:
         """Return how many logins there have been."""
@@ -309,11 +311,6 @@ class PrivateSshd:
         pid = self.daemons.pid(SSHD)
         start = process_start(pid) if pid is not None else None
         return [(pid, start)] if pid is not None and start is not None else []
-
-    def _thaw(self) -> None:
-        for pid, _ in self._listener() + self.sessions():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
 
     def _claim_home(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
