@@ -213,14 +213,12 @@ class GridEngineCell:
         """Start the qmaster again with its jobs.
 
         Args:
-            restart_execd: start the execd again too (jobs run on) and wait until the queue takes
-                jobs. Left alone it may take 30 s until it finds the new qmaster, and until then
-                ended jobs are listed as running.
+            restart_execd: see ``execd_restart``. Left alone the execd takes up to 30 s to find the
+                new qmaster, and until then ended jobs are listed as running.
         """
         self._start_qmaster()
         if restart_execd:
-            self.execd_crash()
-            self.execd_start()
+            self.execd_restart()
 
     def qmaster_freeze(self) -> None:
         """Stop the qmaster without ending it: commands hang and time out."""
@@ -238,6 +236,16 @@ class GridEngineCell:
             # the shepherds first, or they note how their jobs ended
             for name in ("sge_shepherd", ""):
                 self._kill_jobs(name)
+
+    def execd_restart(self) -> None:
+        """Start the execution daemon anew; jobs run on.
+
+        It reports at once what has ended by then. It looks only every 60 s (OLD_JOB_INTERVAL in its
+        source) whether one of the jobs that its predecessor started has ended; after such an end
+        another restart spares a test that minute.
+        """
+        self.execd_crash()
+        self.execd_start()
 
     def execd_start(self, timeout_s: float = 60) -> None:
         """Start the execution daemon (again); return once the queue takes jobs."""
