@@ -10,7 +10,10 @@ def main():
         from fake_drm import runner
 
         return runner.main(sys.argv[2:])
-    from fake_slurm import cli
+    if name in ("sbatch", "squeue", "scontrol", "sacct", "scancel"):
+        from fake_slurm import cli
+    else:
+        from fake_drm import cli
 
     return cli.main(name, sys.argv[2:])
 

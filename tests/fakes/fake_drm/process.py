@@ -3,6 +3,7 @@
 import os
 import signal
 
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
@@ -59,6 +60,12 @@ def rss_kb(pid):
             return int(handle.read().split()[1]) * PAGE_KB
     except (OSError, IndexError):
         return 0
+
+
+def cpu_s(pid):
+    """CPU seconds of one process and of its children that it waited for; 0 if it is gone."""
+    fields = _stat(pid)
+    return 0.0 if fields is None else sum(map(int, fields[11:15])) / CLOCK_TICKS
 
 
 def send(pid, number):

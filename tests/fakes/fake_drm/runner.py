@@ -17,7 +17,7 @@ from fake_drm.store import Store
 MEMORY_POLL_S = 0.05
 IDLE_POLL_S = 1.0
 WAKE_UPS = {signal.SIGCHLD, signal.SIGUSR1}
-EVENTS = ("node_failure", "preempt", "requeue", "requeue_hold", "forget")
+EVENTS = ("node_failure", "preempt", "requeue", "requeue_hold", "forget", "suspend", "resume")
 
 
 def main(argv):
@@ -55,10 +55,17 @@ class Runner:
         self.id = job_id
         self.child = None  # pid of the job's script
         self.kill_began = None  # real time of the SIGTERM
-        self.killed = False
+        self.killed = 0  # how many signals of the dialect's were sent
+        self.stopped = False  # the job's processes were sent SIGSTOP
+        self.warned = set()  # indices of the soft limits whose signal was sent
+        self.reaped_cpu_s = 0.0
         self.max_rss_kb = 0
         record = store.read(job_id)
         self.dialect = __import__(record["dialect"] + ".dialect", fromlist=["dialect"])
+
+    def _hook(self, name, default):
+        """What this DRM's dialect says of ``name``, else Slurm's way."""
+        return getattr(self.dialect, name, default)
 
     def run(self):
         """Look at the job, act, sleep until something may have changed; until there is nothing to
@@ -179,10 +186,13 @@ class Runner:
         return True
 
     def _start(self, record):
-        files = self._open_files(record)
         now = self.store.clock.now()
         node = self.store.settings["node"]
-        self.max_rss_kb, self.kill_began, self.killed = 0, None, False
+        self.max_rss_kb, self.kill_began, self.killed = 0, None, 0
+        self.stopped, self.warned, self.reaped_cpu_s = False, set(), 0.0
+        if self._hook("refuse_start", lambda *unused: False)(self.store, record, now):
+            return
+        files = self._open_files(record)
         if files is None:
             transitions.start(record, now, node, None)
             transitions.end(record, "output_error", now, 53)
@@ -201,14 +211,23 @@ class Runner:
         opened = []
         try:
             opened.append(os.open(record["stdin"], os.O_RDONLY))
-            opened.append(os.open(record["stdout"], flags, 0o644))
+            opened.append(self._open_output(record, "stdout", flags))
             same = record["stderr"] == record["stdout"]
-            opened.append(opened[1] if same else os.open(record["stderr"], flags, 0o644))
+            opened.append(opened[1] if same else self._open_output(record, "stderr", flags))
         except OSError:
             for descriptor in set(opened):
                 os.close(descriptor)
             return None
         return opened
+
+    def _open_output(self, record, name, flags):
+        try:
+            return os.open(record[name], flags, 0o644)
+        except OSError:
+            if not self._hook("RUNS_WITHOUT_OUTPUT", False):
+                raise
+            record["extra"]["undelivered"] = record[name]
+            return os.open(os.devnull, os.O_WRONLY)
 
     def _become_job(self, record, files, environment):
         """In the forked child: turn into the job's script. Never returns."""
@@ -226,8 +245,13 @@ class Runner:
                 os.write(2, self.dialect.bad_workdir(record, error).encode())
                 os.chdir("/tmp")
             script = self.store.spool_path(self.id, "script")
+            program, argv = self._hook("command_line", _plain_command)(record, script)
+            fed = self._hook("standard_input", lambda *unused: None)(record, script)
+            if fed is not None:
+                _feed(fed)
+            self._hook("set_limits", lambda *unused: None)(record)
             try:
-                os.execve(script, [script] + record["arguments"], environment)
+                os.execve(program, argv, environment)
             except OSError as error:
                 os.write(2, self.dialect.bad_script(record, script, error).encode())
                 os._exit(2)
@@ -257,9 +281,55 @@ class Runner:
                     self._change(lambda job, at: transitions.end(job, "time_limit", at), "running")
                     return 0.0
                 pause = min(pause, left)
-            if self._watch_memory(record):
+            pause = min(pause, self._warn(record, now), self._suspend_or_resume(record))
+            watched = self._watch_memory(record)
+            if self._watch_cpu(record) or watched:
                 pause = min(pause, MEMORY_POLL_S)
         return max(pause, 0.001)
+
+    def _warn(self, record, now):
+        """Send the signals of soft limits: [simulated seconds, "time" or "cpu", signal]."""
+        pause = IDLE_POLL_S
+        for number, (limit, kind, signum) in enumerate(record["soft_limits"]):
+            if number in self.warned or record["suspended"]:
+                continue
+            if kind == "cpu":
+                left = limit - self._cpu_used()
+                pause = min(pause, MEMORY_POLL_S)
+            else:
+                left = record["start"] + limit + record["paused_s"] - now
+                pause = min(pause, max(self.store.clock.real_seconds(left), 0.0))
+            if left <= 0:
+                self.warned.add(number)
+                self._kill_all(signum)
+                pause = 0.0
+        return pause
+
+    def _suspend_or_resume(self, record):
+        wanted = bool(record["suspended"])
+        if wanted != self.stopped:
+            self._kill_all(signal.SIGSTOP if wanted else signal.SIGCONT)
+            self.stopped = wanted
+        return IDLE_POLL_S
+
+    def _cpu_used(self):
+        """Seconds of CPU time of the job so far, on the simulated clock."""
+        live = sum(map(process.cpu_s, process.descendants(os.getpid())))
+        return (self.reaped_cpu_s + live) * self.store.clock.scale
+
+    def _watch_cpu(self, record):
+        """End a job that used up its CPU time; True if it has a limit to watch."""
+        if not record["cpu_limit"]:
+            return False
+        used = self._cpu_used()
+        if used >= record["cpu_limit"]:
+
+            def over(job, now):
+                job["cpu_s"] = used
+                transitions.end(job, "cpu_limit", now)
+
+            self._change(over, "running")
+        return True
 
     def _change(self, change, state=None):
         """Apply ``change(record, now)`` under the lock, if the job still is in ``state``."""
@@ -281,8 +351,12 @@ class Runner:
             for name in EVENTS
             if name in record["options"]
         ]
-        if record["forgotten"]:
-            events = [event for event in events if event[1] != "forget"]
+        done = {
+            "forget": record["forgotten"],
+            "suspend": record["suspended"] or record["paused_s"],
+            "resume": not record["suspended"],
+        }
+        events = [event for event in events if not done.get(event[1])]
         return min(events) if events else None
 
     def _play(self, name):
@@ -308,7 +382,9 @@ class Runner:
                         record, used_kb * 1024, limit_kb * 1024, time_of(self.store)
                     ),
                 )
-                self._change(lambda job, now: job.update(killing="memory_kill"), "running")
+                self._change(
+                    lambda job, now: job.update(killing="memory_kill", rss_kb=used_kb), "running"
+                )
                 self._kill_all(signal.SIGKILL)
             else:
                 self._change(lambda job, now: job.update(memory_exceeded=True), "running")
@@ -318,23 +394,27 @@ class Runner:
     # -- the end
 
     def _kill(self, record):
-        """SIGTERM once, with the DRM's line in the job's stderr, and SIGKILL after
-        ``kill_wait``."""
+        """The DRM's line in the job's stderr, its signals (SIGTERM, where the dialect names no
+        others), each ``kill_wait`` after the one before, and SIGKILL."""
         if self.kill_began is None:
             self.kill_began = time.time()
             self._say(record, self.dialect.killed(record, record["killing"], time_of(self.store)))
-            self._kill_all(signal.SIGTERM)
-            self._kill_all(signal.SIGCONT)
+        signals = self._hook("kill_signals", lambda *unused: [signal.SIGTERM])(record)
         wait = (
             0.0
             if record["killing"] in ("node_failure", "memory_kill")
             else float(self.store.option(record, "kill_wait"))
         )
-        left = self.kill_began + wait - time.time()
-        if left <= 0:
-            self._kill_all(signal.SIGKILL)
-            return 0.05
-        return left
+        left = self.kill_began + wait * self.killed - time.time()
+        if left > 0:
+            return left
+        if self.killed < len(signals):
+            self._kill_all(signals[self.killed])
+            self._kill_all(signal.SIGCONT)
+            self.killed += 1
+            return wait
+        self._kill_all(signal.SIGKILL)
+        return 0.05
 
     def _kill_all(self, number):
         for pid in process.descendants(os.getpid()):
@@ -357,6 +437,7 @@ class Runner:
                 return
             if pid == 0:
                 return
+            self.reaped_cpu_s += usage.ru_utime + usage.ru_stime
             if pid == self.child:
                 self._script_ended(status, usage.ru_maxrss)
 
@@ -370,13 +451,29 @@ class Runner:
             now = self.store.clock.now()
             completing = float(self.store.option(record, "completing"))
             record["rss_kb"] = max(self.max_rss_kb, maxrss_kb)
+            record["cpu_s"] = max(record["cpu_s"], self.reaped_cpu_s * self.store.clock.scale)
+            record["script_exit"] = status
             if record["state"] == "running":
                 if record["memory_exceeded"]:
                     self._say(record, self.dialect.out_of_memory(record))
                 transitions.exited(record, status, now, completing)
             else:
                 transitions.finished(record, status, now, completing)
+            self._hook("run_over", lambda *unused: None)(self.store, record, now)
             self.store.write(record)
+
+
+def _plain_command(record, script):
+    return script, [script] + record["arguments"]
+
+
+def _feed(text):
+    """Let the standard input be this text, which has to be short enough for a pipe."""
+    reader, writer = os.pipe()
+    os.write(writer, text.encode("utf-8", "surrogateescape"))
+    os.close(writer)
+    os.dup2(reader, 0)
+    os.close(reader)
 
 
 def time_of(store):
@@ -399,5 +496,9 @@ def play(store, record, name, now):
         transitions.requeue(record, "requeued", now, delay, "requeued_held")
     elif name == "forget":
         record["forgotten"] = True
+    elif name == "suspend":
+        transitions.suspend(record, now, "system")
+    elif name == "resume":
+        transitions.resume(record, now)
     else:
         raise ValueError("no event %r; known: %s" % (name, ", ".join(EVENTS)))

@@ -9,6 +9,7 @@ import os
 
 DEFAULTS = {
     # the cluster
+    "flavour": "slurm",  # slurm | lsf | openpbs | pbspro | torque | sge: whose commands work
     "cluster": "private",
     "node": "node1",
     "version": "22.05.8",
@@ -30,7 +31,10 @@ DEFAULTS = {
     "completing": 0,  # seconds an ended job is still cleaned up
     "kill_wait": 2,  # seconds between SIGTERM and SIGKILL
     "limit_slack": 0,  # simulated seconds after the time limit until it is enforced
-    "memory_limit": "cgroup",  # cgroup | overmemkill | none
+    "memory_limit": "cgroup",  # cgroup | overmemkill (the DRM itself kills) | none
+    "prolog_fails": False,  # no job can be started
+    "output_direct": False,  # LSF: LSB_STDOUT_DIRECT
+    "memory_unit": "KB",  # LSF: LSF_UNIT_FOR_LIMITS
     "min_job_age": 300,  # seconds after its end until the controller forgets a job
     # the accounting
     "accounting": "on",  # on | off | down
@@ -66,6 +70,8 @@ JOB_OPTIONS = (
     "requeue",
     "requeue_hold",
     "forget",
+    "suspend",
+    "resume",
     "boot_failure",
     "launch_failure",
     "deadline",

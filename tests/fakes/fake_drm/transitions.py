@@ -2,15 +2,17 @@
 
 A record's ``state`` is ``pending``, ``running`` or ``ended``; ``why`` says more:
 
-pending   "" (about to start), held_user, held_admin, requeued_held, launch_failed_held, begin_time,
-          dependency, dependency_never, array_limit
-ended     exited, time_limit, memory_limit (the kernel killed a process of it), memory_kill
-          (the DRM killed it), cancelled,
+pending   "" (about to start), held_user, held_admin, requeued_held, launch_failed_held, error
+          (its last start failed), begin_time, dependency, dependency_never, array_limit
+ended     exited, time_limit, cpu_limit, memory_limit (the kernel killed a process of it),
+          memory_kill (the DRM killed it), cancelled,
           node_failure, boot_failure, preempted, deadline, output_error, lost
 
 ``exit`` is a wait status (as of ``os.waitpid``). ``ended_exit`` is the one known at the moment the
 end was decided, which is what the accounting keeps. ``killing`` names why the runner has to kill
-the processes.
+the processes. ``suspended`` names who stopped a running job: user, admin or system; the runner
+stops and continues the processes. ``log`` is a list of [simulated time, what, who], ``extra`` is
+for what only one DRM knows.
 """
 
 import time
@@ -21,6 +23,7 @@ NEVER_STARTS = (
     "requeued_held",
     "launch_failed_held",
     "dependency_never",
+    "error",
 )
 
 
@@ -58,6 +61,8 @@ def new_record(job_id, now, **values):
         "memory_mb": 0,
         "memory_per": "default",
         "time_limit": None,
+        "cpu_limit": None,
+        "soft_limits": [],
         "requeue": True,
         "dependency": "",
         "priority": 1,
@@ -80,6 +85,13 @@ def new_record(job_id, now, **values):
         "killing": None,
         "memory_exceeded": False,
         "rss_kb": 0,
+        "cpu_s": 0.0,
+        "script_exit": None,
+        "suspended": None,
+        "paused_since": None,
+        "paused_s": 0.0,
+        "log": [],
+        "extra": {},
         "batch": None,
         "past": [],
         "runner": None,
@@ -142,6 +154,11 @@ def start(record, now, node, session):
         memory_exceeded=False,
         killing=None,
         batch=None,
+        script_exit=None,
+        suspended=None,
+        paused_since=None,
+        paused_s=0.0,
+        cpu_s=0.0,
     )
 
 
@@ -231,6 +248,8 @@ def requeue(record, cause, now, delay, why="begin_time"):
             "waited_for",
             "batch",
             "rss_kb",
+            "cpu_s",
+            "script_exit",
         )
     }
     if record["state"] == "running":
@@ -263,6 +282,7 @@ def requeue(record, cause, now, delay, why="begin_time"):
         restarts=record["restarts"] + 1,
         batch=None,
         rss_kb=0,
+        suspended=None,
         requeue_real=time.time(),
         end_real=None,
         priority=0 if why in NEVER_STARTS else record["priority"],
@@ -295,11 +315,33 @@ def fail_launch(record, now, delay):
         cancel(record, 0, now)
 
 
+def note(record, now, what, who=""):
+    """Add a line to the job's log."""
+    record["log"].append([now, what, who])
+
+
+def suspend(record, now, who):
+    """Stop a running job; ``who`` is user, admin or system."""
+    if record["state"] == "running" and not record["suspended"]:
+        record.update(suspended=who, paused_since=now)
+        note(record, now, "suspended", who)
+
+
+def resume(record, now):
+    """Let a stopped job go on; the time it stood does not count against its time limit."""
+    if record["state"] == "running" and record["suspended"]:
+        paused = record["paused_s"] + now - record["paused_since"]
+        record.update(suspended=None, paused_since=None, paused_s=paused)
+        note(record, now, "resumed")
+
+
 def end_by(record):
     """Simulated time at which a started job's time is up; None if it is unlimited."""
     if record["end_by"] is not None:
         return record["end_by"]
-    return None if record["time_limit"] is None else record["start"] + record["time_limit"]
+    if record["time_limit"] is None or record["suspended"]:
+        return None
+    return record["start"] + record["time_limit"] + record["paused_s"]
 
 
 def limit_passed(record, now):
