@@ -52,6 +52,6 @@ bench:  ## measure start-up cost and passes over many jobs, against stock Pulsar
 docs:  ## write the generated pages of docs/ anew, check the links of all pages
 	@$(PYTHON) tools/generate_docs.py
 
-clean:  ## remove everything that these targets made
-	rm -rf .env build dist .pytest_cache .mypy_cache .hypothesis .import_linter_cache
+clean:  ## remove what these targets made in this folder
+	rm -rf .env build dist docs/_build .pytest_cache .mypy_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
