@@ -6,6 +6,7 @@ it is ended with all its children. Output is decoded once, here.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -28,10 +29,14 @@ def run(
     argv: Sequence[str],
     timeout_s: float = DEFAULT_TIMEOUT_S,
     env: Optional[Mapping[str, str]] = None,
+    *,
+    stdin_text: Optional[str] = None,
+    called: Optional[str] = None,
 ) -> CommandResult:
     """Run a command to its end and return what it left, whatever its exit code.
 
-    ``env`` replaces the environment; None inherits ours.
+    ``env`` replaces the environment; None inherits ours. ``called`` is what errors call the
+    command, None for the name of its program.
 
     Raises:
         DrmUnreachableError: the command is not there, may not be run, or did not end within
@@ -40,7 +45,7 @@ def run(
     try:
         process = subprocess.Popen(
             list(argv),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if stdin_text is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(env) if env is not None else None,
@@ -51,11 +56,12 @@ def run(
             f"cannot run {argv[0]}: {error.strerror or error}; is it on PATH?"
         ) from error
     try:
-        stdout, stderr = process.communicate(timeout=timeout_s)
+        given = None if stdin_text is None else stdin_text.encode("utf-8", errors="replace")
+        stdout, stderr = process.communicate(given, timeout=timeout_s)
     except subprocess.TimeoutExpired as error:
         _end_with_children(process)
         raise DrmUnreachableError(
-            f"{argv[0]} did not answer within {timeout_s:g} s (option command_timeout)"
+            f"{called or argv[0]} did not answer within {timeout_s:g} s (option command_timeout)"
         ) from error
     return CommandResult(process.returncode, _text(stdout), _text(stderr))
 
@@ -68,9 +74,10 @@ def _end_with_children(process: subprocess.Popen[bytes]) -> None:
     except ProcessLookupError:
         pass
     process.wait()
-    for pipe in (process.stdout, process.stderr):
+    for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
-            pipe.close()
+            with contextlib.suppress(OSError):  # what it was not told is still in the buffer
+                pipe.close()
 
 
 def _text(raw: bytes) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from typing import Any, Dict, FrozenSet, Mapping, Optional
+from typing import Any, Dict, FrozenSet, Mapping, Optional, Tuple
 
 from pulsar.managers.stateful import DEFAULT_MIN_POLLING_INTERVAL
 from pulsar.managers.util.condor import submission_params
@@ -17,9 +17,10 @@ from pulsar.managers.util.condor import submission_params
 from ..drm.base import StderrFinding
 from ..drm.external_ids import base_id
 from ..drm.htcondor import HoldPolicy
-from ..drm.htcondor.submit import Limits, submit_commands
+from ..drm.htcondor.submit import Limits, canonical_commands, submit_commands
 from ..drm.units import parse_duration, parse_memory
 from ..errors import ConfigurationError, DrmError, OutputParseError
+from ..execute import DEFAULT_TIMEOUT_S
 from ..judgement import COMPLETE, FAILED
 from ..observer import Observer, shared_observer
 from ..reason import Cause
@@ -47,6 +48,7 @@ OWN_OPTIONS = (
     "schedd",
     "pool",
     "status_poll_interval",
+    "command_timeout",
     "missing_grace",
     "hold_grace",
     "user_hold_grace",
@@ -61,6 +63,7 @@ OWN_OPTIONS = (
     "observe_only",
 )
 _STOCK_OPTIONS = ("min_polling_interval",)
+_LIMITS = ("request_walltime", "request_memory", "request_disk")
 
 
 class HTCondorQueueManager(RecordingManager):
@@ -80,8 +83,9 @@ class HTCondorQueueManager(RecordingManager):
     def __init__(self, name: str, app: Any, **kwds: Any) -> None:
         options = Options(name, kwds)
         self._bindings = load_bindings(name)
-        self._schedd_name = options.word("schedd")
-        self._pool = options.word("pool")
+        self._schedd_name = options.address("schedd")
+        self._pool = options.address("pool")
+        self._timeout_s = options.seconds("command_timeout", DEFAULT_TIMEOUT_S)
         self._interval_s = max(
             options.seconds("status_poll_interval", 15.0),
             options.seconds("min_polling_interval", DEFAULT_MIN_POLLING_INTERVAL, zero=True),
@@ -103,12 +107,9 @@ class HTCondorQueueManager(RecordingManager):
         self.observe_only = options.flag("observe_only")
         options.warn_of_misspellings(OWN_OPTIONS, _STOCK_OPTIONS)
         super().__init__(name, app, **kwds)
-        self._submission_params: Dict[str, Any] = submission_params(**kwds)
-        self._limits: Dict[str, Any] = {
-            key: kwds[key]
-            for key in ("request_walltime", "request_memory", "request_disk") if key in kwds
-        }
-        self._read_limits(self._limits)
+        self._submission_params = self._canonical(submission_params(**kwds))
+        self._limits: Dict[str, Any] = {key: kwds[key] for key in _LIMITS if key in kwds}
+        self._read_limits({**self._limits, **_walltime_of(self._submission_params)})
         log.info(
             "manager %s: %s looks every %g s at the schedd %s%s",
             name, self.manager_type, self._interval_s, self._schedd_name or "of this host",
@@ -145,27 +146,49 @@ class HTCondorQueueManager(RecordingManager):
             self.record_refused_submission(job_id, error)
             raise
         log.info("(%s/%s) submitted to HTCondor", job_id, external_id)
-        self._register_external_id(job_id, external_id)
-        self.watch_submitted_job(job_id)
+        self.register_submitted_job(job_id, external_id)
 
     def _commands(
         self, job_id: str, script: str, submit_params: Mapping[str, str]
     ) -> Dict[str, str]:
         # As in stock, the manager's commands win over those of the submission.
-        given = {**submit_params, **self._submission_params}
-        limits = {**self._limits}
-        if "request_walltime" in given:
-            limits["request_walltime"] = given.pop("request_walltime")
+        given = {**self._canonical(submit_params), **self._submission_params}
+        given, limits = self._split_limits(given)
         return submit_commands(
             executable=script,
             stdout=self._job_stdout_path(job_id),
             stderr=self._job_stderr_path(job_id),
             log=self._job_file(job_id, LOG_NAME),
             initialdir=self.job_directory(job_id).working_directory(),
-            batch_name=self._job_name(job_id),
+            job_name=self._job_name(job_id),
             given=given,
             limits=self._read_limits(limits),
         )
+
+    def _canonical(self, given: Mapping[str, Any]) -> Dict[str, str]:
+        try:
+            return canonical_commands(given)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"manager {self.name}: {error}") from error
+
+    def _split_limits(
+        self, given: Mapping[str, str]
+    ) -> Tuple[Dict[str, str], Dict[str, Any]]:
+        """Return submit commands, and the limits that the job's own policy is to enforce.
+
+        The options are what a job gets that asks for nothing else. Without them
+        ``request_memory`` and ``request_disk`` of a submission are requests as always; with
+        them they are limits too, unless they are expressions.
+        """
+        commands, limits = dict(given), dict(self._limits)
+        for name in _LIMITS:
+            if name not in commands:
+                continue
+            if name == "request_walltime" or (name in limits and _is_size(commands[name])):
+                limits[name] = commands.pop(name)
+            else:
+                limits.pop(name, None)
+        return commands, limits
 
     def _read_limits(self, given: Mapping[str, Any]) -> Limits:
         """Return limits as HTCondor's own requests are written: memory in MB, disk in KB."""
@@ -178,12 +201,13 @@ class HTCondorQueueManager(RecordingManager):
         except OutputParseError as error:
             raise ConfigurationError(
                 f"manager {self.name}: {error}; request_walltime is seconds or HH:MM:SS, "
-                "request_memory like 4096 (MB) or 4G, request_disk like 1048576 (KB) or 1G"
+                "request_memory like 4096 (MB) or 4G, request_disk like 1048576 (KB) or 1G, "
+                "all above 0"
             ) from error
 
     def submits_under_our_name(self, job_id: str) -> bool:
-        """See ``RecordingManager``."""
-        return "batch_name" not in self._submission_params
+        """See ``RecordingManager``: always, in an attribute of our own."""
+        return True
 
     # ---- looking and killing --------------------------------------------------------------
 
@@ -192,7 +216,7 @@ class HTCondorQueueManager(RecordingManager):
         return shared_observer(
             (self.drm, self._schedd_name, self._pool),
             self._interval_s,
-            lambda: HTCondorSource(self._bindings, self._schedd_name, self._pool),
+            lambda: HTCondorSource(self._schedd_name, self._pool, self._timeout_s),
         )
 
     def _source(self, observer: Observer) -> HTCondorSource:
@@ -210,7 +234,9 @@ class HTCondorQueueManager(RecordingManager):
             return
         observer = self.observer(watch.external_id)
         job = FollowedJob(
-            JobLog(self._job_file(watch.job_id, LOG_NAME), self._bindings),
+            JobLog(
+                self._job_file(watch.job_id, LOG_NAME), self._bindings, watch.external_id
+            ),
             lambda: self._hold_policy(observer.interval_s),
             self._sigkill_means_memory,
         )
@@ -251,9 +277,26 @@ def _causes(names: FrozenSet[str]) -> FrozenSet[Cause]:
     return frozenset(Cause(name) for name in names)
 
 
+def _walltime_of(commands: Mapping[str, str]) -> Dict[str, str]:
+    return {name: value for name, value in commands.items() if name == "request_walltime"}
+
+
+def _is_size(text: str) -> bool:
+    try:
+        return parse_memory(text) is not None
+    except OutputParseError:
+        return False
+
+
 def _seconds(value: Any) -> Optional[int]:
-    return None if value is None else parse_duration(str(value))
+    return None if value is None else _above_0(parse_duration(str(value)), value)
 
 
 def _bytes(value: Any, bare_unit: str) -> Optional[int]:
-    return None if value is None else parse_memory(str(value), bare_unit=bare_unit)
+    return None if value is None else _above_0(parse_memory(str(value), bare_unit=bare_unit), value)
+
+
+def _above_0(amount: Optional[int], value: Any) -> Optional[int]:
+    if amount == 0:
+        raise OutputParseError(f"{value!r:.80} is no limit that a job could keep")
+    return amount

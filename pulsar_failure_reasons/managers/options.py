@@ -120,6 +120,20 @@ class Options:
             raise self._error(name, "a single word")
         return text
 
+    def address(self, name: str) -> Optional[str]:
+        """Return a daemon's name or address (``name@host``, ``host:9618``); None where not set.
+
+        Raises:
+            ConfigurationError: it is empty or has blanks or control characters.
+        """
+        value = self._given.get(name)
+        if value is None:
+            return None
+        text = str(value)
+        if not re.fullmatch(r"[!-~]+", text) or text.startswith("-"):
+            raise self._error(name, "a name or address without blanks")
+        return text
+
     def warn_of_misspellings(self, ours: Collection[str], stock: Collection[str]) -> None:
         """Log a warning for each option that looks like one of ours and is none of stock's."""
         for name in self._given:

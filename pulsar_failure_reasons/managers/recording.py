@@ -55,6 +55,8 @@ log = logging.getLogger("pulsar.failure_reasons.recording")
 
 #: How often a reason that cannot be stored (a full disk) is tried before the job ends without.
 STORE_ATTEMPTS = 5
+#: How many answers may show a job that we take out of the DRM before it is reported all the same.
+REMOVAL_ANSWERS = 20
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class JobWatch:
         self._store_attempts = 0
         self._old_record = load_record(manager.job_directory(job_id))
         self._removal: Optional[Judgement] = None
+        self._removal_answers = 0
 
     def recognises(self, view: JobView) -> bool:
         """See :class:`pulsar_failure_reasons.observer.Watch`."""
@@ -155,15 +158,31 @@ class JobWatch:
             if self._store(judgement.reason):
                 self._removal = judgement
                 manager.observer(self.external_id).cancel_later(self.external_id)
+            if self._removal_takes_too_long():
+                return judgement
             return Judgement(QUEUED) if view is None or view.phase is Phase.STUCK else AS_BEFORE
         if self._removal is None:
             return judgement
         if view is None or (view.end is not None and view.end.ending is Ending.CANCELLED):
             return self._removal
         if view.phase in (Phase.QUEUED, Phase.RUNNING, Phase.ENDED):
-            self._removal = None
+            self._removal, self._removal_answers = None, 0
             clear_record(self._directory())
+        elif self._removal_takes_too_long():
+            return self._removal
         return judgement
+
+    def _removal_takes_too_long(self) -> bool:
+        """Count an answer that still shows the job; tell whether it was one too many."""
+        self._removal_answers += 1
+        if self._removal_answers != REMOVAL_ANSWERS + 1:
+            return self._removal_answers > REMOVAL_ANSWERS
+        log.error(
+            "(%s/%s) is still in %s after %d answers although it was told to remove it; it is "
+            "reported as ended now, remove it by hand",
+            self.job_id, self.external_id, self._manager.drm_label, REMOVAL_ANSWERS,
+        )
+        return True
 
     def _take(self, judgement: Judgement) -> bool:
         """Make the judgement visible, its record first; return True for an end."""
@@ -390,11 +409,20 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         clear_record(job_directory)
         job_directory.remove_file("return_code")
 
-    def watch_submitted_job(self, job_id: str) -> None:
-        """Look at a job that was just submitted and registered."""
+    def register_submitted_job(self, job_id: str, external_id: str) -> None:
+        """Store the id of a job that was just submitted, and look at it from now on."""
+        try:
+            self._register_external_id(job_id, external_id)
+        except OSError:
+            # A full disk: Pulsar reports a failure, so the job must not run on unseen.
+            self._kill_external(external_id)
+            raise
         # Not at the watch of an earlier attempt that a request has made again meanwhile.
         self._unwatch(job_id)
         self._watch_of(job_id)
+        if self._was_cancelled(job_id):
+            # Galaxy cancelled while the DRM was at it: then there was no id to cancel yet.
+            self.kill(job_id)
 
     def record_refused_submission(self, job_id: str, error: FailureReasonsError) -> None:
         """Record why a submission came to nothing; Pulsar reports the failure itself."""

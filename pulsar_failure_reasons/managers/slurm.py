@@ -178,16 +178,7 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
             self.record_refused_submission(job_id, error)
             raise
         log.info("(%s/%s) submitted to Slurm", job_id, external_id)
-        try:
-            self._register_external_id(job_id, external_id)
-        except OSError:
-            # A full disk: Pulsar reports a failure, so the job must not run on unseen.
-            self._kill_external(external_id)
-            raise
-        self.watch_submitted_job(job_id)
-        if self._was_cancelled(job_id):
-            # Galaxy cancelled while sbatch was at it: then there was no id to cancel yet.
-            self.kill(job_id)
+        self.register_submitted_job(job_id, external_id)
 
     def _submit(self, attributes: Mapping[str, str]) -> str:
         if self._submits_by_sbatch():

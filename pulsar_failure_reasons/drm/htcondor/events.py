@@ -119,9 +119,12 @@ def advance(summary: JobSummary, event: Attributes) -> JobSummary:
     number = attributes.whole("EventTypeNumber")
     if number is None or _is_another_jobs(summary, attributes):
         return summary
-    if summary.cluster is None:
+    if summary.cluster is None or summary.proc is None:
+        # Of a cluster of several processes the first one that is mentioned is followed.
         summary = replace(
-            summary, cluster=attributes.whole("Cluster"), proc=attributes.whole("Proc")
+            summary,
+            cluster=summary.cluster if summary.cluster is not None else attributes.whole("Cluster"),
+            proc=attributes.whole("Proc"),
         )
     try:
         known = JobEvent(number)

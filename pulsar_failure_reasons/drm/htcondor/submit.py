@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
+from ...errors import ConfigurationError
 from ..units import format_duration, format_memory
 from . import codes
 from .events import KILOBYTE, MEGABYTE
@@ -15,6 +17,22 @@ STOCK_COMMANDS: Mapping[str, str] = {
     "getenv": "true",
     "notification": "NEVER",
 }
+
+#: The attribute that holds the name of a job of ours. JobBatchName is everybody's to choose.
+JOB_NAME_ATTRIBUTE = "PulsarJobName"
+
+#: Commands of which we make a part; an attribute (``+PeriodicHold``) would win over the command.
+_COMMAND_BY_ATTRIBUTE: Mapping[str, str] = {
+    "periodichold": "periodic_hold",
+    "periodicholdreason": "periodic_hold_reason",
+    "periodicholdsubcode": "periodic_hold_subcode",
+    "requestmemory": "request_memory",
+    "requestdisk": "request_disk",
+    "allowedexecuteduration": "allowed_execute_duration",
+}
+#: Attributes that have to be ours, or the job's end could not be found.
+_OURS = frozenset({JOB_NAME_ATTRIBUTE.lower(), "cmd", "out", "err", "userlog"})
+_NAME = re.compile(r"\+?[a-z_][a-z0-9_.]*")
 
 
 @dataclass(frozen=True)
@@ -42,7 +60,7 @@ def submit_commands(
     stderr: str,
     log: str,
     initialdir: str,
-    batch_name: str,
+    job_name: str,
     given: Mapping[str, object],
     limits: Limits = Limits(),
 ) -> Dict[str, str]:
@@ -50,13 +68,47 @@ def submit_commands(
 
     ``given`` are the operator's and the submission's own commands; theirs win over stock's
     defaults, and lose where the result could not be found again (executable, streams, log).
+
+    Raises:
+        ConfigurationError: see :func:`canonical_commands`.
     """
-    commands = {**STOCK_COMMANDS, "batch_name": batch_name, "initialdir": initialdir}
-    commands.update({name.lower(): str(value) for name, value in given.items()})
+    commands = {**STOCK_COMMANDS, "batch_name": job_name, "initialdir": initialdir}
+    commands.update(canonical_commands(given))
     commands.update(_requests(limits))
     commands.update(_policy(limits, commands))
     commands.update({"executable": executable, "output": stdout, "error": stderr, "log": log})
+    commands[f"My.{JOB_NAME_ATTRIBUTE}"] = quoted(job_name)
     return commands
+
+
+def canonical_commands(given: Mapping[str, object]) -> Dict[str, str]:
+    """Return submit commands in lower case, each in one spelling, those without a value left out.
+
+    Raises:
+        ConfigurationError: a name is no command's, or a value has a line break: HTCondor would
+            take what follows for commands of their own, ``queue`` among them.
+    """
+    commands = {}
+    for name, value in given.items():
+        command = str(name).strip().lower()
+        if not _NAME.fullmatch(command) or command == "queue":
+            raise ConfigurationError(f"{name!r:.80} cannot be given as a submit command")
+        if value is None:
+            continue
+        if re.search(r"[\0\r\n]", str(value)):
+            raise ConfigurationError(
+                f"the submit command {command} has a line break: {str(value)!r:.80}"
+            )
+        attribute = command[3:] if command.startswith("my.") else command.lstrip("+")
+        if attribute not in _OURS:
+            commands[_COMMAND_BY_ATTRIBUTE.get(attribute, command)] = str(value)
+    return commands
+
+
+def quoted(text: str) -> str:
+    """Return a text as a ClassAd writes it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _requests(limits: Limits) -> Dict[str, str]:

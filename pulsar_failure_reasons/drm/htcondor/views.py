@@ -11,6 +11,7 @@ from .classify import HoldFinding, HoldKind, classify_hold, classify_removal, na
 from .codes import JobStatus
 from .events import KILOBYTE, MEGABYTE, JobState, JobSummary, memory_used, times
 from .hold_policy import DEFAULT_HOLD_POLICY, HoldDecision, HoldPolicy, hold_decision
+from .submit import JOB_NAME_ATTRIBUTE
 from .values import Attributes, Reader
 
 SIGKILL = 9
@@ -209,8 +210,9 @@ def _with_ad_values(summary: JobSummary, ad: Reader) -> JobSummary:
         cluster=summary.cluster if summary.cluster is not None else ad.whole("ClusterId"),
         proc=summary.proc if summary.proc is not None else ad.whole("ProcId"),
         node=ad.text("RemoteHost") or ad.text("LastRemoteHost") or summary.node,
-        run_s=summary.run_s if summary.run_s is not None else _run_s(ad),
-        job_name=ad.text("JobBatchName") or summary.job_name,
+        run_s=_run_s(ad, summary.run_s),
+        # Not JobBatchName: operators, destinations and condor_qedit change it.
+        job_name=ad.text(JOB_NAME_ATTRIBUTE) or summary.job_name,
         submitted_at=str(submitted) if submitted is not None else summary.submitted_at,
         walltime_limit_s=limit_s if limit_s is not None else ad.whole("AllowedJobDuration"),
         releases_itself=ad.is_set("PeriodicRelease"),
@@ -222,12 +224,12 @@ def _with_ad_values(summary: JobSummary, ad: Reader) -> JobSummary:
     )
 
 
-def _run_s(ad: Reader) -> Optional[int]:
-    """Return how long the job runs, or ran the last time, in seconds."""
+def _run_s(ad: Reader, logged_s: Optional[int]) -> Optional[int]:
+    """Return how long the job runs, or ran the last time (as logged, if so), in seconds."""
     started, now = ad.whole("JobCurrentStartDate"), ad.whole("ServerTime")
-    if ad.whole("JobStatus") == JobStatus.RUNNING:
+    if ad.whole("JobStatus") in (JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT):
         return max(0, now - started) if started is not None and now is not None else None
-    return ad.whole("LastRemoteWallClockTime")
+    return logged_s if logged_s is not None else ad.whole("LastRemoteWallClockTime")
 
 
 def _with_ad_state(summary: JobSummary, ad: Reader) -> JobSummary:

@@ -1,0 +1,1 @@
+"""The manager ``queued_htcondor_classified`` on a simulated pool."""
