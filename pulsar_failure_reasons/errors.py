@@ -8,6 +8,7 @@
     └── DrmError                    something about the DRM
         ├── OutputParseError        it answered, and we do not understand the answer
         ├── DrmUnreachableError     it did not answer: down, hanging, not installed
+        │   └── CommandNotFoundError    the host behind a shell plugin has no such command
         ├── AccountingDisabledError it keeps no accounting, so asking again is useless
         └── SubmissionRefusedError  it answered a submission with no
 
@@ -40,6 +41,10 @@ class OutputParseError(DrmError):
 
 class DrmUnreachableError(DrmError):
     """The DRM did not answer: its controller is down, the command hung or is not there."""
+
+
+class CommandNotFoundError(DrmUnreachableError):
+    """The host was reached, and has no such command: nothing was asked of the DRM."""
 
 
 class AccountingDisabledError(DrmError):

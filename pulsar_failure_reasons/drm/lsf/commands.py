@@ -58,6 +58,18 @@ def bjobs_json_command(external_ids: Sequence[str]) -> List[str]:
     return ["bjobs", "-a", "-json", "-o", " ".join(BJOBS_JSON_FIELDS), *job_ids(external_ids)]
 
 
+def bjobs_user_json_command(user: str) -> List[str]:
+    """Return the question for all jobs of a user, in JSON: for a job of which only the name is
+    known.
+
+    Raises:
+        ValueError: a user that cannot be one.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?", user):
+        raise ValueError(f"not a user: {user!r}")
+    return ["bjobs", "-a", "-json", "-u", user, "-o", " ".join(BJOBS_JSON_FIELDS)]
+
+
 def bhist_command(external_ids: Sequence[str], event_files: int = 2) -> List[str]:
     """Return the command that shows the history of jobs that bjobs has forgotten.
 

@@ -62,6 +62,23 @@ def qstat_text_command(external_ids: Sequence[str], history: bool = False) -> Li
     return ["qstat", *(["-x"] if history else []), "-f", *job_ids(external_ids)]
 
 
+def qselect_command(job_name: str) -> List[str]:
+    """Return the command that lists the ids of our living jobs of this name, one a line.
+
+    Raises:
+        ValueError: a name that cannot be one.
+    """
+    if not job_name or job_name.startswith("-") or re.search(r"[\x00-\x20\x7f]", job_name):
+        raise ValueError(f"not the name of a job: {job_name!r}")
+    return ["qselect", "-N", job_name]
+
+
+def parse_qselect(text: str) -> List[str]:
+    """Return the ids that qselect printed; lines that are none are skipped."""
+    words = (line.strip() for line in text.splitlines())
+    return [word for word in words if re.fullmatch(r"[0-9]{1,18}(?:\[[0-9]*\])?(?:\.\S+)?", word)]
+
+
 def tracejob_command(external_id: str, days: int = 2) -> List[str]:
     """Return the command that shows one job's lines of the server's logs.
 
