@@ -192,6 +192,11 @@ class Observer:
             self._cancels.setdefault(external_id, self.clock())
             self._ensure_thread()
 
+    def keep(self, external_id: str) -> None:
+        """Take back :meth:`cancel_later`, as far as it has not been done."""
+        with self._lock:
+            self._cancels.pop(external_id, None)
+
     def stop(self, timeout_s: Optional[float] = None) -> None:
         """End the thread; a pass in progress is waited for at most ``timeout_s`` seconds."""
         with self._lock:

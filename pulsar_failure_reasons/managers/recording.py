@@ -167,6 +167,9 @@ class JobWatch:
             return self._removal
         if view.phase in (Phase.QUEUED, Phase.RUNNING, Phase.ENDED):
             self._removal, self._removal_answers = None, 0
+            if self.external_id is not None:
+                # A removal that the DRM has refused so far is not to hit the job that goes on.
+                manager.observer(self.external_id).keep(self.external_id)
             clear_record(self._directory())
         elif self._removal_takes_too_long():
             return self._removal

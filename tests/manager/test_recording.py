@@ -451,14 +451,18 @@ def test_stuck_job_stays_queued_while_it_cannot_be_removed(
 def test_stuck_job_that_is_released_before_its_removal_goes_on(
     make_pulsar: MakePulsar, slurm: Slurm, odd_command: Any
 ) -> None:
-    """Somebody releases the job while it cannot be removed: it runs, and its record goes."""
+    """Somebody releases the job while it cannot be removed: it runs on, and its record goes."""
     odd_command("scancel", "echo scancel: error: busy >&2; exit 1")
     pulsar = make_pulsar(hold_grace=0)
-    external_id = pulsar.submit("1", "true", "--comment=fake:launch_failure")
+    external_id = pulsar.submit("1", "sleep 600", "--comment=fake:launch_failure")
     wait_until(lambda: pulsar.record("1"), 10, "its record", 0.02)
     control.run(slurm.state, "scontrol", "release", external_id)
-    assert pulsar.end("1")["status"] == "complete"
-    assert pulsar.record("1") is None
+    pulsar.wait_for("1", "running")
+    odd_command("scancel", None)
+    pulsar.wait_for_looks(3)
+    assert (pulsar.status("1"), pulsar.record("1")) == ("running", None)
+    slurm.scancel(external_id)
+    assert reason_of(pulsar.end("1")) == "cancelled"
 
 
 def test_stuck_job_that_ran_to_its_end_before_its_removal(
