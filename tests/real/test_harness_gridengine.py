@@ -61,10 +61,14 @@ def home() -> Iterator[Path]:
     subprocess.run(["rm", "-rf", str(folder)], timeout=60)
 
 
-def running(cell: PrivateGridEngine, *options: str) -> str:
-    """Submit a job that sleeps and return its id once it runs."""
-    job = cell.submit("sleep 600", *options)
+def running(cell: PrivateGridEngine) -> str:
+    """Submit a job that sleeps and return its id once it runs.
+
+    qstat says r before there is a process; killed then, the job ends otherwise.
+    """
+    job = cell.submit("echo started; sleep 600")
     cell.wait_state(job, "r")
+    wait_until(lambda: cell.output(job) == "started\n", 20, "the job's first words")
     return job
 
 
