@@ -169,6 +169,7 @@ def test_a_cancel_that_is_needed_no_more(make_pulsar: MakePulsar, slurm: Slurm) 
     external_id = pulsar.submit("1", "sleep 600", "-t 600")
     pulsar.wait_for("1", "running")
     slurm.set(controller_down=True)
+    wait_until(lambda: pulsar.observer().counters.failed_passes, 10, "the outage", 0.02)
     pulsar.proxy().kill("1")
     assert len(slurm.commands("scancel")) == 1
     control.event(slurm.state, external_id, "preempt")

@@ -150,11 +150,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
             ids = {name: pulsar.submit(name, row.command, row.native) for name, row in ROWS.items()}
             for name, row in ROWS.items():
                 if row.scancel or row.event:
-                    _interfere(slurm, pulsar, name, ids[name])
+                    interfere(slurm, pulsar, name, ids[name])
             yield pulsar
 
 
-def _interfere(slurm: Slurm, pulsar: Pulsar, name: str, external_id: str) -> None:
+def interfere(slurm: Slurm, pulsar: Pulsar, name: str, external_id: str) -> None:
     """Do from outside what the row says."""
     row = ROWS[name]
     if row.scancel == "PENDING":
