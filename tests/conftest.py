@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).resolve().parent
 
 #: Tests whose jobs run in a simulated DRM. They wait more than they compute.
-SIMULATED = ("manager/*", "test_fake_*", "real/test_*_contract.py")
+SIMULATED = ("manager*/*", "test_fake_*", "real/test_*_contract.py")
 #: Those of them that ``make test-fast`` runs too: each row of the table, each recorded answer.
 CORE = ("manager/test_table.py", "test_fake_slurm_contract.py")
 
