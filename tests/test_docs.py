@@ -7,31 +7,81 @@ import re
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Tuple
 
 import pytest
 
 from pulsar_failure_reasons.cli import _parser
-from pulsar_failure_reasons.managers.slurm import OWN_OPTIONS, SlurmQueueManager
+from pulsar_failure_reasons.drm.htcondor import HoldReasonCode
+from pulsar_failure_reasons.managers import htcondor, slurm
+from tests import simulated_htcondor
 from tools import generate_docs
 
 PAGES = generate_docs.markdown_files()
 
-#: Where a manager without options keeps the value of each option.
-VALUE_BY_OPTION = {
-    "submit": lambda manager: manager._submit_by,
-    "cluster": lambda manager: manager._cluster,
+
+class Manager(NamedTuple):
+    """A manager whose page documents its options.
+
+    ``value_by_option`` tells where a manager keeps the value of each option. ``choices`` take one
+    word, ``lists`` several.
+    """
+
+    page: str
+    make: Callable[..., Any]
+    own_options: Tuple[str, ...]
+    value_by_option: Mapping[str, Callable[[Any], Any]]
+    choices: Tuple[str, ...] = ()
+    lists: Tuple[str, ...] = ()
+
+
+SHARED_VALUES: Mapping[str, Callable[[Any], Any]] = {
     "status_poll_interval": lambda manager: manager._interval_s,
-    "accounting": lambda manager: manager._accounting,
     "missing_grace": lambda manager: manager.graces.missing_s,
     "hold_grace": lambda manager: manager.graces.hold_s,
     "limit_with_zero_exit": lambda manager: manager.graces.limit_with_zero_exit,
-    "command_timeout": lambda manager: manager._command_timeout_s,
     "observe_only": lambda manager: manager.observe_only,
 }
+SLURM = Manager(
+    page="queued_slurm.md",
+    make=slurm.SlurmQueueManager,
+    own_options=slurm.OWN_OPTIONS,
+    value_by_option={
+        **SHARED_VALUES,
+        "submit": lambda manager: manager._submit_by,
+        "cluster": lambda manager: manager._cluster,
+        "accounting": lambda manager: manager._accounting,
+        "command_timeout": lambda manager: manager._command_timeout_s,
+    },
+    choices=("submit", "accounting", "limit_with_zero_exit"),
+)
+HTCONDOR = Manager(
+    page="queued_htcondor_classified.md",
+    make=htcondor.HTCondorQueueManager,
+    own_options=htcondor.OWN_OPTIONS,
+    value_by_option={
+        **SHARED_VALUES,
+        "schedd": lambda manager: manager._schedd_name,
+        "pool": lambda manager: manager._pool,
+        "command_timeout": lambda manager: manager._timeout_s,
+        "user_hold_grace": lambda manager: manager._user_hold_grace_s,
+        "hold_releases_max": lambda manager: manager._releases_max,
+        "fail_at_once": lambda manager: {cause.value for cause in manager._fail_at_once},
+        "wait_for_release": lambda manager: {cause.value for cause in manager._wait_for_release},
+        "sigkill_means_memory": lambda manager: manager._sigkill_means_memory,
+        "request_walltime": lambda manager: manager._read_limits(manager._limits).walltime_s,
+        "request_memory": lambda manager: manager._read_limits(manager._limits).memory_bytes,
+        "request_disk": lambda manager: manager._read_limits(manager._limits).disk_bytes,
+    },
+    choices=("limit_with_zero_exit",),
+    lists=("fail_at_once", "wait_for_release"),
+)
+MANAGERS = (SLURM, HTCONDOR)
+EACH_MANAGER = pytest.mark.parametrize("manager", MANAGERS, ids=lambda manager: manager.page)
 #: Programs of the host that the pages use; ours and pip's are looked at more closely.
 HOST_COMMANDS = {
-    "cat", "git", "grep", "journalctl", "rsync", "sacct", "scontrol", "squeue", "systemctl",
+    "cat", "condor_history", "condor_q", "condor_qedit", "condor_release", "condor_rm", "git",
+    "grep", "journalctl", "rsync", "sacct", "scontrol", "squeue", "systemctl",
 }
 PIP_COMMANDS = {"download", "install", "uninstall", "wheel"}
 
@@ -52,7 +102,7 @@ def test_a_changed_page_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(generate_docs, "DOCS", tmp_path)
     (tmp_path / "slurm-ends.md").write_text(generate_docs.slurm_ends_page())
     (tmp_path / "reasons.md").write_text(generate_docs.reasons_page() + "edited\n")
-    assert generate_docs.stale_pages() == ["reasons.md"]
+    assert generate_docs.stale_pages() == ["htcondor-holds.md", "reasons.md"]
 
 
 @pytest.mark.parametrize(
@@ -84,42 +134,97 @@ def test_every_state_of_slurm_is_in_the_table_of_ends(slurm_ends: str) -> None:
     assert "## FAILED" in slurm_ends
 
 
-def documented_options() -> Dict[str, Tuple[str, str]]:
-    """Return (default, allowed) by option, from the table of queued_slurm.md."""
-    text = (generate_docs.DOCS / "queued_slurm.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \| (\S+) \| ([^|]*) \|", text, re.MULTILINE)
-    return {name: (default.strip("`"), allowed) for name, default, allowed in rows}
+@pytest.fixture(scope="module")
+def htcondor_holds() -> str:
+    """The page of HTCondor's holds, as the code would write it."""
+    return generate_docs.htcondor_holds_page()
 
 
-def test_every_option_is_documented() -> None:
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| 1 | UserRequest |  | held | unknown | `unknown_error` "
+        "| a person's hold: stays `queued` |",
+        "|  |  | subcode 46001 | walltime | job | `walltime_reached` | at once |",
+        "| 16 | SpoolingInput |  |  |  |  | no failure: ends by itself |",
+        "| 26 | SystemPolicy |  | held | unknown | `unknown_error` | after `hold_grace` |",
+        "|  |  | subcode 103 | walltime | job | `walltime_reached` | at once |",
+        "|  |  | subcode 104 | disk | job | `unknown_error` | at once |",
+        "| 46 | JobDurationExceeded |  | walltime | job | `walltime_reached` | at once |",
+        "| 47 | JobExecuteExceeded |  | walltime | job | `walltime_reached` | at once |",
+        "| removed by a person (`condor_rm`) | any | `failed` | cancelled | user "
+        "| `unknown_error` |",
+        "| suspended | `running` |",
+    ],
+)
+def test_rows_of_the_page_of_holds(htcondor_holds: str, row: str) -> None:
+    """The tables of holds and ends say what HTCondor's manual and the design say."""
+    assert row in htcondor_holds.splitlines()
+
+
+def test_every_hold_code_is_in_the_table_of_holds(htcondor_holds: str) -> None:
+    """No code of HTCondor's header is left out, and no other is told."""
+    numbers = re.findall(r"^\| (\d+) \| \w+", htcondor_holds, re.MULTILINE)
+    assert [int(number) for number in numbers] == list(range(50))
+    assert len(HoldReasonCode) == 50
+
+
+def documented_options(manager: Manager) -> Dict[str, Tuple[str, str]]:
+    """Return (default, allowed) by option, from the table of the manager's page."""
+    text = (generate_docs.DOCS / manager.page).read_text()
+    table = text.partition("## Options")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \|", table, re.MULTILINE)
+    return {name: (default.replace("`", ""), allowed) for name, default, allowed in rows}
+
+
+@EACH_MANAGER
+def test_every_option_is_documented(manager: Manager) -> None:
     """The table of options holds exactly the manager's own options."""
-    table = {name for name in documented_options() if name in VALUE_BY_OPTION}
-    assert table == set(OWN_OPTIONS) == set(VALUE_BY_OPTION)
+    options = documented_options(manager)
+    assert set(options) == set(manager.own_options) == set(manager.value_by_option)
 
 
-@pytest.mark.parametrize("option", OWN_OPTIONS)
-def test_documented_defaults_hold(option: str, tmp_path: Path) -> None:
+@EACH_MANAGER
+def test_documented_defaults_hold(
+    manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A manager without options has the values that the table calls defaults."""
-    value = VALUE_BY_OPTION[option](manager(tmp_path))
-    documented = documented_options()[option][0]
-    if isinstance(value, float):
-        assert float(documented) == value
-    else:
-        assert documented == {None: "none"}.get(value, str(value).lower())
+    made = start(manager, tmp_path, monkeypatch)
+    for option, (documented, _) in documented_options(manager).items():
+        value = manager.value_by_option[option](made)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            assert float(documented) == value, option
+        elif isinstance(value, set):
+            assert set(documented.split(", ")) - {"none"} == value, option
+        else:
+            assert documented == {None: "none"}.get(value, str(value).lower()), option
 
 
-@pytest.mark.parametrize("option", ["submit", "accounting", "limit_with_zero_exit"])
-def test_documented_words_are_taken(option: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "manager, option",
+    [(manager, option) for manager in MANAGERS for option in manager.choices + manager.lists],
+    ids=lambda value: getattr(value, "page", value),
+)
+def test_documented_words_are_taken(
+    manager: Manager, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each word of the column "allowed" is taken, another is refused with the same words."""
-    words = re.findall(r"`(\w+)`", documented_options()[option][1])
+    words = re.findall(r"`(\w+)`", documented_options(manager)[option][1])
+    assert words
     for word in words:
-        assert VALUE_BY_OPTION[option](manager(tmp_path, **{option: word})) == word
-    with pytest.raises(Exception, match=", ".join(words)):
-        manager(tmp_path, **{option: "other"})
+        value = manager.value_by_option[option](
+            start(manager, tmp_path, monkeypatch, **{option: word})
+        )
+        assert value == ({word} if option in manager.lists else word)
+    with pytest.raises(Exception, match=": " + ", ".join(words)):
+        start(manager, tmp_path, monkeypatch, **{option: "other"})
 
 
-def manager(folder: Path, **options: Any) -> SlurmQueueManager:
+def start(
+    manager: Manager, folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> Any:
     """Return a manager of an application that has no more than its constructor asks for."""
+    simulated_htcondor.load(monkeypatch, folder / "pool")
     app = SimpleNamespace(
         staging_directory=str(folder),
         persistence_directory=None,
@@ -129,7 +234,7 @@ def manager(folder: Path, **options: Any) -> SlurmQueueManager:
         object_store=None,
         user_auth_manager=None,
     )
-    return SlurmQueueManager("_default_", app, **options)
+    return manager.make("_default_", app, **options)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -151,7 +256,8 @@ def test_a_broken_link_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_every_page_is_reached_from_the_readme() -> None:
     """The README links each page of docs/ that an operator reads."""
     readme = (generate_docs.ROOT / "README.md").read_text()
-    for name in ("install", "queued_slurm", "slurm-ends", "reasons", "how-it-works", "rollback",
+    for name in ("install", "queued_slurm", "slurm-ends", "queued_htcondor_classified",
+                 "htcondor-holds", "fake-htcondor2", "reasons", "how-it-works", "rollback",
                  "troubleshooting"):
         assert f"(docs/{name}.md)" in readme
 
