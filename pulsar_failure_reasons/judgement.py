@@ -130,7 +130,7 @@ def _with_known_limits(view: JobView, before: Optional[JobView]) -> JobView:
         for name in ("walltime_s", "memory_bytes")
         if getattr(view, name) is None and getattr(before, name) is not None
     }
-    return replace(view, **kept)
+    return replace(view, **kept) if kept else view
 
 
 @dataclass(frozen=True)
