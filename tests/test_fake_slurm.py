@@ -359,7 +359,7 @@ def test_rejected_by_its_own_comment(state):
 def test_node_failure_requeues(state, submit):
     """A job whose node dies is PENDING with a restart while sacct says NODE_FAIL; then it runs
     again to its end."""
-    control.set_settings(state, requeue_delay=30)
+    control.set_settings(state, requeue_delay=36000)
     job = submit("test $SLURM_RESTART_COUNT && exit 4; exec sleep 60")
     control.wait_for(state, job, "RUNNING")
     control.event(state, job, "node_failure")
@@ -370,6 +370,7 @@ def test_node_failure_requeues(state, submit):
     assert lines(state, "sacct", "-n", "-X", "-P", "-j", job, "-o", "State,ExitCode") == [
         "NODE_FAIL|0:0"
     ]
+    control.change(state, job, begin=0)
     record = control.wait_for(state, job, "FAILED")
     assert (record["exit"], record["restarts"]) == (4 << 8, 1)
     control.set_settings(state, accounting_requeue_lag=0)
