@@ -123,7 +123,7 @@ class PrivateSlurm(SlurmCluster):
         )
         return shown.stdout.split("\n")[0]
 
-    def wait_accounted(self, job_id: JobId, state: str, timeout_s: float = 30) -> None:
+    def wait_accounted(self, job_id: JobId, state: str, timeout_s: float = 90) -> None:
         """Wait until accounting's State of the job begins with `state`."""
         wait_until(
             lambda: self.accounted(job_id).startswith(state),
@@ -152,7 +152,7 @@ class PrivateSlurm(SlurmCluster):
             interval_s=0.5,
         )
 
-    def cancel_all(self, timeout_s: float = 30) -> None:
+    def cancel_all(self, timeout_s: float = 90) -> None:
         """Cancel every job and wait until all nodes are idle again."""
         listed = self.run(["squeue", "--noheader", "--format=%A"]).stdout.split()
         if listed:

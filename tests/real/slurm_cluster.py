@@ -207,7 +207,7 @@ class SlurmCluster:
         """End slurmctld; it saves its state first."""
         self.daemons.stop("slurmctld", patience_s=20)
 
-    def controller_start(self, clean: bool = False, timeout_s: float = 30) -> None:
+    def controller_start(self, clean: bool = False, timeout_s: float = 90) -> None:
         """Start slurmctld and wait until it answers; with `clean` it has forgotten all jobs."""
         argv = [
             self._program("slurmctld"),
@@ -223,13 +223,13 @@ class SlurmCluster:
         """End slurmdbd; MariaDB stays."""
         self.daemons.stop("slurmdbd")
 
-    def slurmdbd_start(self, timeout_s: float = 30) -> None:
+    def slurmdbd_start(self, timeout_s: float = 90) -> None:
         """Start slurmdbd and wait until it accepts connections."""
         env = {"MYSQL_UNIX_PORT": str(self.layout.database_socket)}
         self._start("slurmdbd", [self._program("slurmdbd"), "-D"], env)
         self._wait_alive("slurmdbd", lambda: listening(self.layout.dbd_port), timeout_s)
 
-    def wait_idle(self, timeout_s: float = 30) -> None:
+    def wait_idle(self, timeout_s: float = 90) -> None:
         """Wait until every node is up and without a job."""
         wait_until(
             lambda: self.node_states() == {"idle"},
