@@ -216,7 +216,7 @@ def test_documented_words_are_taken(
             start(manager, tmp_path, monkeypatch, **{option: word})
         )
         assert value == ({word} if option in manager.lists else word)
-    with pytest.raises(Exception, match=": " + ", ".join(words)):
+    with pytest.raises(Exception, match=": " + ", ".join(words) + "$"):
         start(manager, tmp_path, monkeypatch, **{option: "other"})
 
 
