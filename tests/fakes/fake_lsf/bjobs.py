@@ -154,7 +154,8 @@ def _print_table(store, records, heading, wide):
             if wide and not value:
                 value = "-"
             if width and not wide and len(value) > width:
-                value = "*" + value[len(value) - width + 1:] if name == "job_name" else value[:width]
+                tail = "*" + value[len(value) - width + 1:]
+                value = tail if name == "job_name" else value[:width]
             cells.append(value.ljust(width))
         print(" ".join(cells))
 

@@ -92,7 +92,7 @@ def run_over(store, record, now):
     direct = store.settings["output_direct"]
     try:
         if direct:
-            said = "\n" + LINE + "\n" + report + "\nThe output (if any) is above this job summary.\n"
+            said = "\n%s\n%s\nThe output (if any) is above this job summary.\n" % (LINE, report)
             with open(path, "a") as handle:
                 handle.write(said + _afterword(record))
             return

@@ -10,11 +10,11 @@ from fake_pbs import attributes, jobs, qsub, words
 FINISHED = "qstat: %s Job has finished, use -x or -H to obtain historical job information\n"
 NO_HISTORY = "qstat: PBS is not configured to maintain job history %s\n"
 WIDE = """
-%s: 
+%s:{blank}
                                                             Req'd  Req'd   Elap
 Job ID          Username Queue    Jobname    SessID NDS TSK Memory Time  S Time
 --------------- -------- -------- ---------- ------ --- --- ------ ----- - -----
-"""
+""".format(blank=" ")
 
 
 def main(store, argv):

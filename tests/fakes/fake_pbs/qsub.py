@@ -233,7 +233,8 @@ def _refuse(store, options, fields):
     if not reject:
         return
     text, number = REJECTIONS.get(reject, (str(reject), 15031))
-    raise CommandError("qsub: %s\n" % ("submit error (%s)" % text if torque else text), number % 256)
+    said = "submit error (%s)" % text if torque else text
+    raise CommandError("qsub: %s\n" % said, number % 256)
 
 
 def _variables(store, options, fields):
