@@ -15,6 +15,12 @@ def test_choice(given: object, value: str) -> None:
     assert options.choice("accounting", ("auto", "sacct"), "auto") == value
 
 
+def test_choice_without_a_value_is_not_set() -> None:
+    """YAML's "accounting:" is null: not the word none, which would switch accounting off."""
+    options = Options("m", {"accounting": None})
+    assert options.choice("accounting", ("auto", "sacct", "none"), "auto") == "auto"
+
+
 def test_bad_choice_names_option_and_allowed_values() -> None:
     """The error says which manager, which option, what it was and what it may be."""
     with pytest.raises(ConfigurationError) as caught:
@@ -55,8 +61,8 @@ def test_bad_flag(given: object) -> None:
         Options("m", {"x": given}).flag("x")
 
 
-@pytest.mark.parametrize("given", ["", "a b", "-M", "a\nb"])
-def test_bad_word(given: str) -> None:
+@pytest.mark.parametrize("given", ["", "a b", "-M", "a\nb", True, ["a"]])
+def test_bad_word(given: object) -> None:
     """A word that a command could take for an option or for two is refused."""
     with pytest.raises(ConfigurationError, match="single word"):
         Options("m", {"cluster": given}).word("cluster")

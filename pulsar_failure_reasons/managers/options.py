@@ -32,12 +32,14 @@ class Options:
         """Return one of the allowed words.
 
         YAML reads a bare ``none`` as a word but ``no`` and ``off`` as false, so the value's
-        text is compared in lower case.
+        text is compared in lower case. An option without a value (YAML's null, whose text in
+        Python is the word "None") is not set.
 
         Raises:
             ConfigurationError: it is none of them.
         """
-        value = str(self._given.get(name, default)).lower()
+        given = self._given.get(name)
+        value = default if given is None else str(given).lower()
         if value not in allowed:
             raise self._error(name, f"one of: {', '.join(allowed)}")
         return value
@@ -110,13 +112,14 @@ class Options:
 
         Raises:
             ConfigurationError: it is empty, starts with a hyphen or dot, or has other characters:
-                a command could take it for an option, or for two names.
+                a command could take it for an option, or for two names. Or it is what YAML
+                makes of a bare ``no`` or ``on``, whose text would be another name.
         """
         value = self._given.get(name)
         if value is None:
             return None
         text = str(value)
-        if not _WORD.fullmatch(text):
+        if isinstance(value, bool) or not _WORD.fullmatch(text):
             raise self._error(name, "a single word")
         return text
 
