@@ -189,6 +189,16 @@ def test_a_name_cannot_end_its_field() -> None:
     assert view.job_state == "FAILED" and view.external_id == "5"
 
 
+def test_a_long_list_of_tasks_does_not_cost_the_answer() -> None:
+    """Somebody's array waits with thousands of single tasks: every other job is still seen."""
+    tasks = ",".join(str(number) for number in range(1, 3000, 2))
+    head = "ARRAY_JOB_ID@s@ARRAY_TASK_ID@s@JOBID@s@STATE@s@REASON@s@NAME@s@\n"
+    rows = f"9@s@{tasks}@s@9@s@PENDING@s@None@s@a@s@\n10@s@N/A@s@10@s@RUNNING@s@None@s@b@s@\n"
+    views = parse_squeue(head + rows, "@s@")
+    assert [(view.external_id, view.job_state) for view in views] == [
+        ("9_[...]", "PENDING"), ("10", "RUNNING")]
+
+
 def test_memory_without_tres_is_only_told_for_one_cpu() -> None:
     """MinMemory does not say whether it is per CPU, so with several CPUs nothing is told."""
     head = "JOBID@s@STATE@s@REASON@s@MIN_MEMORY@s@CPUS@s@NODES@s@NAME@s@\n"

@@ -16,6 +16,9 @@ from .rows import parse_rows
 #: Most jobs of an answer are in the same few states, and an answer may hold thousands of them.
 _described = lru_cache(maxsize=512)(describe_state)
 
+#: Longer lists of waiting tasks (SLURM_BITSTR_LEN=0 cuts none) are not searched for a task.
+LONGEST_TASK_LIST = 4000
+
 _REQUIRED = ("JOBID", "STATE", "REASON", "NAME")
 
 
@@ -64,7 +67,9 @@ def _external_id(row: Mapping[str, str]) -> str:
     het = text_or_none(row.get("HET_JOB_ID") or row.get("PACK_JOB_ID"))
     offset = text_or_none(row.get("HET_JOB_OFFSET") or row.get("PACK_JOB_OFFSET"))
     if task is not None:
-        shown = task if task.isdigit() else f"[{task}]"
+        # One array of somebody's with a longer list must not cost the whole answer.
+        listed = task if len(task) <= LONGEST_TASK_LIST else "..."
+        shown = task if task.isdigit() else f"[{listed}]"
         external_id = f"{row.get('ARRAY_JOB_ID', '').strip()}_{shown}"
     elif het is not None and het != "0" and offset is not None:
         external_id = f"{het}+{offset}"
