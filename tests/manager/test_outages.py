@@ -166,14 +166,14 @@ def test_kill_while_the_controller_is_down(
 def test_a_cancel_that_is_needed_no_more(make_pulsar: MakePulsar, slurm: Slurm) -> None:
     """The job ended while Slurm was down: its id, soon another job's, is not cancelled."""
     pulsar = make_pulsar()
-    external_id = pulsar.submit("1", "sleep 600", "-t 600")
+    external_id = pulsar.submit("1", "sleep 600", "-t 600 --no-requeue")
     pulsar.wait_for("1", "running")
     slurm.set(controller_down=True)
     wait_until(lambda: pulsar.observer().counters.failed_passes, 10, "the outage", 0.02)
     pulsar.proxy().kill("1")
     assert len(slurm.commands("scancel")) == 1
-    control.event(slurm.state, external_id, "preempt")
-    control.change(slurm.state, external_id, state="ended", why="exited", exit=0)
+    control.event(slurm.state, external_id, "node_failure")
+    slurm.wait_for(external_id, "NODE_FAIL")
     slurm.set(controller_down=None)
     pulsar.wait_for_looks(3)
     assert len(slurm.commands("scancel")) == 1
