@@ -275,8 +275,7 @@ class GridEngineCell:
 
     def processes(self) -> Iterator[Tuple[int, int]]:
         """Yield (pid, start time) of all processes of the cell: daemons, shepherds, jobs."""
-        holder = self.daemons.pid(NAMESPACE)
-        net = namespace_of(holder) if holder is not None else None
+        net = self._network_namespace()
         for folder in Path("/proc").glob("[0-9]*"):
             pid = int(folder.name)
             start = process_start(pid)
@@ -284,6 +283,16 @@ class GridEngineCell:
                 continue
             if (net is not None and namespace_of(pid) == net) or left_over(folder, self.home):
                 yield pid, start
+
+    def _network_namespace(self) -> Optional[str]:
+        """Return the cell's network namespace, or None while it has none of its own.
+
+        A keeper that has not come to unshare is in ours, and so is the whole machine: what
+        ``stop`` ended then would be everybody.
+        """
+        holder = self.daemons.pid(NAMESPACE)
+        net = namespace_of(holder) if holder is not None else None
+        return None if net in (namespace_of(os.getpid()), namespace_of(os.getppid())) else net
 
     def _kill_jobs(self, program: str = "") -> None:
         """Kill all but the daemons, or only processes of that program."""

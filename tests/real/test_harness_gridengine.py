@@ -360,3 +360,16 @@ def test_a_cell_that_does_not_run_says_so(tmp_path: Path) -> None:
     """Commands on a cell that was never started fail with a sentence."""
     with pytest.raises(HarnessError, match="has not been started"):
         PrivateGridEngine(tmp_path).run(["qstat"])
+
+
+def test_nothing_in_our_own_namespace_is_taken_for_the_cells(tmp_path: Path) -> None:
+    """A keeper that has not unshared yet lives among all others: none of them is the cell's.
+
+    (Only listed here: ended by a wrong ``stop``, it would be the whole machine.)
+    """
+    cell = PrivateGridEngine(tmp_path)
+    cell.daemons.start("namespace", ["sleep", "60"], dict(os.environ), tmp_path / "log")
+    try:
+        assert list(cell.processes()) == []
+    finally:
+        cell.daemons.kill("namespace")
