@@ -23,7 +23,6 @@ from ..drm import lsf
 from ..drm.base import StderrFinding
 from ..drm.external_ids import parse_external_id
 from ..errors import (
-    ConfigurationError,
     DrmError,
     DrmUnreachableError,
     OutputParseError,
@@ -134,21 +133,18 @@ class CliQueueManager(RecordingManager):
     ) -> None:
         """See Pulsar's manager; a refusal is recorded before it is raised."""
         self._check_execution_with_tool_file(job_id, command_line)
-        self.forget_earlier_attempt(job_id)
-        script = self._setup_job_file(
-            job_id,
-            command_line,
-            dependencies_description=dependencies_description,
-            env=list(env),
-            setup_params=setup_params,
-        )
-        try:
-            external_id = self._submit(script, submit_params)
-        except (DrmError, ConfigurationError) as error:
-            self.record_refused_submission(job_id, error)
-            raise
-        log.info("(%s/%s) submitted to %s", job_id, external_id, self.drm_label)
-        self.register_submitted_job(job_id, external_id)
+
+        def submit() -> str:
+            script = self._setup_job_file(
+                job_id,
+                command_line,
+                dependencies_description=dependencies_description,
+                env=list(env),
+                setup_params=setup_params,
+            )
+            return self._submit(script, submit_params)
+
+        self.submit_once(job_id, submit)
 
     def _job_template_env(
         self, job_id: str, command_line: Optional[str] = None, **more: Any

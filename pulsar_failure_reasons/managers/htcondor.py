@@ -129,24 +129,21 @@ class HTCondorQueueManager(RecordingManager):
     ) -> None:
         """See Pulsar's manager; a refusal is recorded before it is raised."""
         self._check_execution_with_tool_file(job_id, command_line)
-        self.forget_earlier_attempt(job_id)
-        script = self._setup_job_file(
-            job_id,
-            command_line,
-            dependencies_description=dependencies_description,
-            env=list(env),
-            setup_params=setup_params,
-        )
-        # An earlier attempt's events are not this job's.
-        self.job_directory(job_id).remove_file(LOG_NAME)
-        try:
+
+        def submit() -> str:
+            script = self._setup_job_file(
+                job_id,
+                command_line,
+                dependencies_description=dependencies_description,
+                env=list(env),
+                setup_params=setup_params,
+            )
+            # An earlier attempt's events are not this job's.
+            self.job_directory(job_id).remove_file(LOG_NAME)
             source = self._source(self.observer(None))
-            external_id = source.submit(self._commands(job_id, script, submit_params))
-        except (DrmError, ConfigurationError) as error:
-            self.record_refused_submission(job_id, error)
-            raise
-        log.info("(%s/%s) submitted to HTCondor", job_id, external_id)
-        self.register_submitted_job(job_id, external_id)
+            return source.submit(self._commands(job_id, script, submit_params))
+
+        self.submit_once(job_id, submit)
 
     def _commands(
         self, job_id: str, script: str, submit_params: Mapping[str, str]

@@ -18,19 +18,25 @@ import re
 import shlex
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from pulsar.managers import PULSAR_UNKNOWN_RETURN_CODE, status
 from pulsar.managers.base.external import JOB_FILE_EXTERNAL_ID, ExternalBaseManager
-from pulsar.managers.stateful import JOB_FILE_FINAL_STATUS, JOB_METADATA_RUNNING
+from pulsar.managers.stateful import (
+    JOB_FILE_FINAL_STATUS,
+    JOB_FILE_PREPROCESSED,
+    JOB_FILE_PREPROCESSING_FAILED,
+    JOB_METADATA_RUNNING,
+)
 
-from ..drm.base import Ending, JobView, Phase, StderrFinding
+from ..drm.base import Ending, IdSource, JobView, Phase, StderrFinding
 from ..drm.external_ids import parse_external_id
 from ..errors import (
+    ConfigurationError,
     DrmError,
-    DrmUnreachableError,
     FailureReasonsError,
     OutputParseError,
+    SubmissionRefusedError,
 )
 from ..job_record import clear_record, load_record, store_record
 from ..judgement import (
@@ -55,6 +61,10 @@ log = logging.getLogger("pulsar.failure_reasons.recording")
 
 #: How often a reason that cannot be stored (a full disk) is tried before the job ends without.
 STORE_ATTEMPTS = 5
+#: The job script. One without an external id beside it is the mark of a launch that was cut short.
+JOB_SCRIPT = "command.sh"
+#: Metadata of a launch that came to its end.
+LAUNCH_ENDED = (JOB_FILE_PREPROCESSED, JOB_FILE_PREPROCESSING_FAILED, JOB_FILE_FINAL_STATUS)
 #: How many answers may show a job that we take out of the DRM before it is reported all the same.
 REMOVAL_ANSWERS = 20
 
@@ -405,6 +415,76 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
 
     # ---- for the manager ------------------------------------------------------------------
 
+    def submit_once(self, job_id: str, submit: Callable[[], str]) -> None:
+        """Submit a job by ``submit``, which returns its external id, and look at it from now on.
+
+        A refusal is recorded before it is raised. A job that a launch which was cut short has
+        submitted already is taken up instead.
+
+        Raises:
+            DrmError: it was refused, or nobody knows whether it was submitted.
+            ConfigurationError: its options cannot work.
+        """
+        try:
+            if self.takes_up_launch(job_id):
+                return
+            self.forget_earlier_attempt(job_id)
+            external_id = submit()
+        except (DrmError, ConfigurationError) as error:
+            self.record_refused_submission(job_id, error)
+            raise
+        log.info("(%s/%s) submitted to %s", job_id, external_id, self.drm_label)
+        self.register_submitted_job(job_id, external_id)
+
+    def takes_up_launch(self, job_id: str) -> bool:
+        """Take up a launch that a crash cut short behind its submission; tell if there was one.
+
+        Pulsar launches a job again if it was killed before it noted that the launch had ended,
+        and the DRM may have the job already. Its stored id tells that; if the id was not stored
+        yet, a living job of its name in the DRM's list does.
+
+        Raises:
+            DrmError: the list could not be had, so nobody knows whether to submit.
+        """
+        directory = self.job_directory(job_id)
+        if any(directory.has_metadata(name) for name in LAUNCH_ENDED):
+            return False
+        external_id = self._stored_external_id(job_id)
+        if external_id is None and directory.contains_file(JOB_SCRIPT):
+            external_id = self._living_job_named(self.expected_job_name(job_id))
+        if external_id is None:
+            return False
+        log.info(
+            "(%s/%s) was submitted before Pulsar was killed; it is not submitted again",
+            job_id, external_id,
+        )
+        self.register_submitted_job(job_id, external_id)
+        return True
+
+    def _living_job_named(self, job_name: Optional[str]) -> Optional[str]:
+        """Return the id of the one living job of this name; None where there is none.
+
+        Raises:
+            DrmError: the DRM gave no answer, or several jobs have the name.
+        """
+        if job_name is None:
+            return None
+        source = self.observer(None).source
+        if isinstance(source, IdSource):
+            views = source.query_these((), (job_name,))
+        else:
+            views = source.query_jobs()
+        found = {
+            self.stored_form(_whole_job(view.external_id))
+            for view in views if view.job_name == job_name and view.phase is not Phase.ENDED
+        }
+        if len(found) > 1:
+            raise OutputParseError(
+                f"{self.drm_label} has several jobs named {job_name} ({', '.join(sorted(found))})"
+                "; one of them may be this job, so it is not submitted again"
+            )
+        return found.pop() if found else None
+
     def forget_earlier_attempt(self, job_id: str) -> None:
         """Remove what an earlier attempt of this job_id recorded."""
         self._unwatch(job_id)
@@ -429,9 +509,9 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
 
     def record_refused_submission(self, job_id: str, error: FailureReasonsError) -> None:
         """Record why a submission came to nothing; Pulsar reports the failure itself."""
-        refused = not isinstance(error, DrmUnreachableError)
+        refused = isinstance(error, (SubmissionRefusedError, ConfigurationError))
         reason = FailureReason(
-            # Without an answer nobody knows whether there is such a job now.
+            # Without an answer that is understood nobody knows whether there is such a job now.
             cause=Cause.LAUNCH_ERROR if refused else Cause.LOST,
             message=clean_text(str(error)),
             confidence=Confidence.CONTROLLER if refused else Confidence.INFERRED,
@@ -485,3 +565,9 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
             log.warning("(%s) its file external_id cannot be read: %s", job_id, error)
             return None
         return str(stored)
+
+
+def _whole_job(external_id: str) -> str:
+    """Return the id of the job that an element belongs to, with its server where it has one."""
+    parsed = parse_external_id(external_id)
+    return parsed.base if parsed.is_element else parsed.text

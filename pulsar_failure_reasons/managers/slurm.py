@@ -9,9 +9,8 @@ slurmctld has forgotten a job.
 from __future__ import annotations
 
 import logging
-import shlex
 import shutil
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Mapping, Optional
 
 from pulsar.managers.queued_drmaa import DrmaaQueueManager
 from pulsar.managers.stateful import DEFAULT_MIN_POLLING_INTERVAL
@@ -20,10 +19,11 @@ from pulsar.managers.util.drmaa import DrmaaSessionFactory
 from ..drm.base import StderrFinding
 from ..drm.external_ids import parse_external_id
 from ..drm.slurm import classify_stderr, sbatch_command
-from ..errors import ConfigurationError, DrmError, SubmissionRefusedError
+from ..errors import SubmissionRefusedError
 from ..judgement import COMPLETE, FAILED
 from ..observer import Observer, shared_observer
 from .commands import LocalCommands
+from .native_specification import split_native_specification, submitted_native_specification
 from .options import Options
 from .recording import Graces, RecordingManager
 from .slurm_source import SlurmSource
@@ -132,7 +132,7 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
             drmaa_session_factory_class=lambda: LazyDrmaaSession(factory_class),
             **kwds,
         )
-        self._check_native_specification(self.native_specification)
+        split_native_specification(name, self.native_specification)
         self._log_start()
 
     def _log_start(self) -> None:
@@ -163,22 +163,19 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
     ) -> None:
         """See ``DrmaaQueueManager.launch``; a refusal is recorded before it is raised."""
         self._check_execution_with_tool_file(job_id, command_line)
-        self.forget_earlier_attempt(job_id)
-        attributes = self._build_template_attributes(
+        self.submit_once(
             job_id,
-            command_line,
-            dependencies_description=dependencies_description,
-            env=list(env),
-            submit_params=dict(submit_params),
-            setup_params=setup_params,
+            lambda: self._submit(
+                self._build_template_attributes(
+                    job_id,
+                    command_line,
+                    dependencies_description=dependencies_description,
+                    env=list(env),
+                    submit_params=dict(submit_params),
+                    setup_params=setup_params,
+                )
+            ),
         )
-        try:
-            external_id = self._submit(attributes)
-        except (DrmError, ConfigurationError) as error:
-            self.record_refused_submission(job_id, error)
-            raise
-        log.info("(%s/%s) submitted to Slurm", job_id, external_id)
-        self.register_submitted_job(job_id, external_id)
 
     def _submit(self, attributes: Mapping[str, str]) -> str:
         if self._submits_by_sbatch():
@@ -203,32 +200,19 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
             stdout=attributes["outputPath"].partition(":")[2],
             stderr=attributes["errorPath"].partition(":")[2],
             workdir=attributes["workingDirectory"],
-            native_specification=self._check_native_specification(native_specification),
+            native_specification=split_native_specification(self.name, native_specification),
             cluster=self._cluster,
         )
         return self._source(self._cluster).submit(command)
 
-    def _check_native_specification(self, text: Optional[str]) -> List[str]:
-        try:
-            return shlex.split(text or "")
-        except ValueError as error:
-            raise ConfigurationError(
-                f"manager {self.name}: native_specification {text!r:.200} cannot be split into "
-                f"options: {error}; check its quotes"
-            ) from error
-
     def submits_under_our_name(self, job_id: str) -> bool:
         """See ``RecordingManager``: a native specification may name the job itself."""
-        text = self.native_specification or self._submitted_native_specification(job_id) or ""
-        return not any(
-            # sbatch takes any beginning of a long option that only one has.
-            option.startswith(("--j", "-J")) for option in shlex.split(text)
+        text = self.native_specification or submitted_native_specification(
+            self.job_directory(job_id)
         )
-
-    def _submitted_native_specification(self, job_id: str) -> Optional[str]:
-        launch_config = self.job_directory(job_id).load_metadata("launch_config") or {}
-        submit_params: Dict[str, Any] = launch_config.get("submit_params") or {}
-        return submit_params.get("native_specification")
+        options = split_native_specification(self.name, text)
+        # sbatch takes any beginning of a long option that only one has.
+        return not any(option.startswith(("--j", "-J")) for option in options)
 
     # ---- looking and killing --------------------------------------------------------------
 
