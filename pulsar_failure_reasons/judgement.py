@@ -56,8 +56,8 @@ class JobFiles:
 class History:
     """What the DRM's answers about one job have said so far.
 
-    ``job_name`` is the name the job was submitted with, None where we do not know it. ``view``
-    is what the newest answer says of the job, None where it does not know it. ``last`` is the
+    ``job_name`` is the name the job was submitted with, or has been given since; None where we
+    do not know it. ``job_directory`` is the folder in which the job works. ``view`` is what the newest answer says of the job, None where it does not know it. ``last`` is the
     newest view there was. ``missing``, ``stuck`` and ``ended`` count the successive answers
     that said so, the newest included. ``identity`` is the submission time and restart count of
     the first view that told both. ``running_at`` is when (monotonic seconds) the job was
@@ -65,6 +65,7 @@ class History:
     """
 
     job_name: Optional[str] = None
+    job_directory: Optional[str] = None
     view: Optional[JobView] = None
     last: Optional[JobView] = None
     identity: Optional[Tuple[str, int]] = None
@@ -89,7 +90,7 @@ class History:
             self,
             view=view,
             last=_with_known_limits(view, self.last),
-            job_name=self.job_name or view.job_name,
+            job_name=view.job_name or self.job_name,
             identity=self.identity or _identity(view),
             missing=0,
             stuck=self.stuck + 1 if view.phase is Phase.STUCK else 0,
@@ -101,16 +102,23 @@ class History:
     def is_another_job(self, view: JobView) -> bool:
         """Tell whether the DRM has given the external id to another job since.
 
-        Another name says so, and so does another submission time with the same restart count
-        as first seen (a requeue resets the submission time and counts a restart). Clocks are
-        not compared.
+        Another submission time with the same restart count as first seen says so (a requeue
+        resets the submission time and counts a restart). Clocks are not compared. Where that
+        cannot be told, another name says so, unless the job works in our job directory: sites'
+        submission plugins and administrators rename jobs, and operators change
+        ``job_name_template`` while jobs are in flight.
         """
-        if None not in (self.job_name, view.job_name) and self.job_name != view.job_name:
-            return True
         first, now = self.identity, _identity(view)
-        if first is None or now is None:
+        if first is not None and now is not None and first[1] == now[1]:
+            return first[0] != now[0]
+        if self._works_in_our_directory(view):
             return False
-        return first[0] != now[0] and first[1] == now[1]
+        return None not in (self.job_name, view.job_name) and self.job_name != view.job_name
+
+    def _works_in_our_directory(self, view: JobView) -> bool:
+        if not self.job_directory or not view.workdir:
+            return False
+        return f"{view.workdir}/".startswith(f"{self.job_directory.rstrip('/')}/")
 
 
 def _identity(view: JobView) -> Optional[Tuple[str, int]]:

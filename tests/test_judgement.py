@@ -217,7 +217,11 @@ def test_forgotten_but_slurm_wrote_why() -> None:
     "other",
     [
         pytest.param({"submitted_at": "2026-11-30T08:00:00"}, id="other_submission_same_restarts"),
-        pytest.param({"job_name": "pulsar_8"}, id="other_name"),
+        pytest.param({"job_name": "pulsar_8", "restarts": None}, id="other_name"),
+        pytest.param(
+            {"job_name": "pulsar_8", "submitted_at": "2026-11-30T08:00:00", "restarts": 1},
+            id="other_name_and_restarts",
+        ),
     ],
 )
 def test_reused_external_id(other: dict) -> None:
@@ -225,6 +229,27 @@ def test_reused_external_id(other: dict) -> None:
     seen = [view(Phase.RUNNING, elapsed_s=1), view(Phase.ENDED, WELL, **other)]
     assert judged(seen).status is None
     assert history(*seen).missing == 1
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        pytest.param({}, id="same_submission"),
+        pytest.param({"restarts": None, "workdir": "/s/7/working"}, id="in_our_directory"),
+        pytest.param({"restarts": None, "workdir": "/s/7"}, id="our_directory"),
+    ],
+)
+def test_renamed_job(same: dict) -> None:
+    """A job that somebody gave another name is still ours: nothing of it is missing."""
+    renamed = view(Phase.RUNNING, **{"job_name": "urgent", **same})
+    seen = History(job_name="pulsar_7", job_directory="/s/7").after(view(Phase.RUNNING), 0.0)
+    assert seen.after(renamed, 1.0).missing == 0
+
+
+def test_renamed_job_in_a_directory_whose_name_begins_as_ours() -> None:
+    """/s/77 is not in /s/7."""
+    other = view(Phase.RUNNING, job_name="pulsar_77", restarts=None, workdir="/s/77/working")
+    assert History(job_name="pulsar_7", job_directory="/s/7").after(other, 0.0).missing == 1
 
 
 def test_message_says_limit_used_and_where() -> None:

@@ -70,8 +70,8 @@ class JobView:
     unknown. ``end`` is there only with Phase.ENDED. ``stuck_for`` says, with Phase.STUCK, what
     a job would be failed for after its grace; ``stuck_detail`` what a stuck or held job waits
     for, in words. ``submitted_at`` is the DRM's text, fit only to
-    be compared with another answer of the same DRM, never with a clock. Times are seconds,
-    memory is bytes for the whole job.
+    be compared with another answer of the same DRM, never with a clock. ``workdir`` is the
+    working directory as it was submitted. Times are seconds, memory is bytes for the whole job.
     """
 
     external_id: str
@@ -82,6 +82,7 @@ class JobView:
     stuck_for: Cause = Cause.HELD
     stuck_detail: str = ""
     job_name: Optional[str] = None
+    workdir: Optional[str] = None
     submitted_at: Optional[str] = None
     restarts: Optional[int] = None
     elapsed_s: Optional[int] = None

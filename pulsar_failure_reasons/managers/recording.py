@@ -99,7 +99,10 @@ class JobWatch:
         self.since = time.monotonic()
         self.status: str = manager.status_before(job_id)
         self._manager = manager
-        self._history = History(job_name=self.job_name)
+        self._history = History(
+            job_name=self.job_name,
+            job_directory=str(manager.job_directory(job_id).job_directory),
+        )
         self._waits_for = ""
         self._store_attempts = 0
         self._old_record = load_record(manager.job_directory(job_id))

@@ -189,6 +189,16 @@ def test_a_name_cannot_end_its_field() -> None:
     assert view.job_state == "FAILED" and view.external_id == "5"
 
 
+def test_working_directory() -> None:
+    """It tells whose job it is, where a site gives jobs names of its own."""
+    head = "JOBID@s@STATE@s@REASON@s@WORK_DIR@s@NAME@s@\n"
+    (view,) = parse_squeue(head + "5@s@RUNNING@s@None@s@/s/7/working@s@a@s@\n", "@s@")
+    assert view.workdir == "/s/7/working"
+    rows = ["JobID@s@State@s@ExitCode@s@WorkDir@s@JobName", "5@s@FAILED@s@1:0@s@/s/7@s@a"]
+    (view,) = parse_sacct("".join(f"{row}@s@\n" for row in rows), "@s@")
+    assert view.workdir == "/s/7"
+
+
 def test_a_long_list_of_tasks_does_not_cost_the_answer() -> None:
     """Somebody's array waits with thousands of single tasks: every other job is still seen."""
     tasks = ",".join(str(number) for number in range(1, 3000, 2))

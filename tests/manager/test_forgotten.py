@@ -159,7 +159,8 @@ def test_all_jobs_forgotten_and_ids_used_again(pulsar: Pulsar, slurm: Slurm) -> 
     # Another job of ours has ended well under the very same id.
     control.change(
         slurm.state, external_id, name="pulsar_new", forgotten=False, why="exited", exit=0,
-        ended_exit=0,
+        ended_exit=0, workdir=str(pulsar.staging / "new" / "working"),
+        submit=control.job(slurm.state, external_id)["submit"] + 5,
     )
     payload = pulsar.end("old")
     assert (payload["status"], reason_of(payload)) == ("failed", "lost")

@@ -13,12 +13,13 @@ from ..external_ids import parse_external_id
 SQUEUE_FIELDS = (
     "ArrayJobID", "ArrayTaskID", "JobID", "HetJobID", "HetJobOffset", "State", "Reason",
     "exit_code", "RestartCnt", "SubmitTime", "StartTime", "EndTime", "TimeUsed", "TimeLimit",
-    "tres-alloc", "MinMemory", "NumCPUs", "NumNodes", "NodeList", "Name",
+    "tres-alloc", "MinMemory", "NumCPUs", "NumNodes", "NodeList", "WorkDir",
+    "Name",
 )
 
 SACCT_FIELDS = (
     "JobID", "State", "ExitCode", "Submit", "Start", "End", "Elapsed", "Timelimit", "ReqMem",
-    "AllocCPUS", "NNodes", "MaxRSS", "NodeList", "JobName",
+    "AllocCPUS", "NNodes", "MaxRSS", "NodeList", "WorkDir", "JobName",
 )
 
 #: Variables that change what Slurm's commands ask for or print.

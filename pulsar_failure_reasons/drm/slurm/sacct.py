@@ -73,6 +73,7 @@ def _view(job: str, row: Mapping[str, str]) -> JobView:
         end=state.end,
         stuck_detail=state.stuck_detail,
         job_name=name,
+        workdir=text_or_none(row.get("WorkDir")),
         submitted_at=text_or_none(row.get("Submit")),
         elapsed_s=duration(row.get("Elapsed")),
         walltime_s=duration(row.get("Timelimit")),

@@ -51,6 +51,7 @@ def _view(row: Mapping[str, str]) -> JobView:
         end=state.end,
         stuck_detail=state.stuck_detail,
         job_name=row["NAME"],
+        workdir=text_or_none(row.get("WORK_DIR")),
         submitted_at=text_or_none(row.get("SUBMIT_TIME")),
         restarts=_restarts(row),
         elapsed_s=duration(row.get("TIME")),
