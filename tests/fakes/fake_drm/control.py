@@ -34,7 +34,14 @@ from fake_slurm.control import (  # noqa: F401
     stop_all,
 )
 
-_OPENPBS = {"cluster": "pbs1", "partitions": ["workq"], "first_job_id": 0, "memory_limit": "none"}
+_OPENPBS = {
+    "cluster": "pbs1",
+    "partitions": ["workq"],
+    "first_job_id": 0,
+    "memory_limit": "none",
+    "kill_invalid_dependency": True,
+    "min_job_age": 14 * 86400,  # job_history_duration
+}
 # What differs from the settings' defaults, by flavour: the DRM as it is installed
 FLAVOURS = {
     "lsf": {"cluster": "cluster1", "partitions": ["normal"], "version": "10.1.0.14"},
@@ -168,12 +175,14 @@ def add_jobs(path, count, state="pending", user="other:1000", name="injected", *
         options={"no_process": 1},
     )
     base.update(values)
+    extra = base.pop("extra", {})
     dialect = __import__(base["dialect"] + ".dialect", fromlist=["dialect"])
     with store.lock():
         first = store.new_ids(count)
         now = store.clock.now()
         for job_id in range(first, first + count):
-            record = transitions.new_record(job_id, now, **base)
+            record = transitions.new_record(job_id, now, **dict(base, extra=dict(extra)))
+            dialect.injected(store, record)
             if state == "pending":
                 record["why"] = why
                 record["priority"] = 0 if why else 1

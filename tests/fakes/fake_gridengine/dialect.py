@@ -157,3 +157,24 @@ def account_forced(store, record, now):
     """The record of a job that root deleted by force: it looks like a success."""
     record["extra"]["forced"] = True
     _account(store, record, now, 0, 0, record["start"], now)
+
+
+def injected(store, record):
+    """Fill in what qsub knows of a job, for one that was never submitted."""
+    limit = record["time_limit"]
+    values = {
+        "binary": False,
+        "notify": False,
+        "limits": {"h_rt": limit} if limit else {},
+        "requests": {"h_rt": "%d" % limit} if limit else {},
+        "category": "-l h_rt=%d" % limit if limit else "NONE",
+        "project": "NONE",
+        "pe": "NONE",
+        "tasks": "",
+        "submitted_from": record["workdir"],
+        "hold_jid": "",
+        "stdout_path": record["stdout"],
+        "stderr_path": record["stderr"],
+    }
+    record["extra"] = dict(values, **record["extra"])
+    record["account"] = record["account"] or "sge"

@@ -28,8 +28,16 @@ def main(store, argv):
     if job is None:
         raise not_simulated("qacct", "a summary (no -j)")
     entries = _entries(store)
-    if not entries and not any(one["extra"].get("accounting") for one in store.all()):
-        raise CommandError("no jobs running since startup\n", 1)
+    if store.settings["accounting"] != "on" or not _has_begun(store):
+        sys.stdout.write("no jobs running since startup\n")
+        sys.stdout.flush()
+        text = "/var/lib/gridengine/%s/common/accounting: No such file or directory\n"
+        raise CommandError(text % store.settings["cluster"], 1)
+    if "o" in options:
+        entries = [one for one in entries if one[0]["user"] == options["o"]]
+    if "d" in options:
+        since = store.clock.now() - 86400 * float(options["d"])
+        entries = [one for one in entries if one[1]["start"] and one[1]["start"] >= since]
     if job:
         entries = [one for one in entries if _is_named(one[0], job)]
         if not entries:
@@ -41,14 +49,34 @@ def main(store, argv):
         if not entries:
             text = "error: Job-array tasks %s.%d-%d:1 not found\n"
             raise CommandError(text % (job, wanted[0], wanted[-1]), 1)
-    if "o" in options:
-        entries = [one for one in entries if one[0]["user"] == options["o"]]
-    if "d" in options or "b" in options:
-        since = store.clock.now() - 86400 * float(options.get("d", 365))
-        entries = [one for one in entries if one[1]["start"] and one[1]["start"] >= since]
     for record, entry in entries:
         sys.stdout.write(_text(store, record, entry))
+    if not job:
+        _print_total(entries, options.get("o"))
     return 0
+
+
+def _has_begun(store):
+    return any(one["extra"].get("accounting") for one in store.all())
+
+
+def _print_total(entries, owner):
+    """What follows the records of a -j without an id: a table, in which no line is a field."""
+    columns = "WALLCLOCK UTIME STIME CPU MEMORY IO IOW".split()
+    print(_total_line("OWNER" if owner else "", columns, owner))
+    print("=" * len(_total_line("", columns, owner)))
+    if not entries:
+        return
+    wall = sum(int(one["end"]) - int(one["start"]) for _, one in entries if one["start"])
+    cpu = "%.3f" % sum(one["cpu"] for _, one in entries)
+    cells = [str(wall), cpu, "0.000", cpu, "0.000", "0.000", "0.000"]
+    print(_total_line(owner or "", cells, owner))
+
+
+def _total_line(first, cells, owner):
+    widths = (14 if owner else 13, 14, 14, 14, 19, 19, 19)
+    start = first.ljust(max(5, len(owner))) if owner else ""
+    return start + "".join(cell.rjust(width) for cell, width in zip(cells, widths))
 
 
 def _job_of(argv):

@@ -105,6 +105,12 @@ def run_over(store, record, now):
         record["extra"]["undelivered"] = path
 
 
+def injected(store, record):
+    """Fill in what bsub knows of a job, for one that was never submitted."""
+    record["extra"] = dict({"from_host": store.settings["node"]}, **record["extra"])
+    record["account"] = record["account"] or "default"
+
+
 def _afterword(record):
     if record["stderr"] == record["stdout"]:
         return "\n"

@@ -52,7 +52,8 @@ def of_job(store, record):
     rows.append(("substate", words.substate(store, record)))
     rows.append(("Variable_List", [tuple(one) for one in record["extra"]["variables"]]))
     rows += [("comment", words.comment(store, record))] if words.comment(store, record) else []
-    if words.state(store, record) != "H" or record["restarts"]:
+    held = record["priority"] == 0 or record["dependency"]
+    if ran or record["restarts"] or not held:
         rows.append(("etime", words.ctime(record["submit"])))
     rows += _ending(store, record, ran, ended, element)
     rows.append(("project", "_pbs_project_default"))
@@ -104,7 +105,9 @@ def _requested(record):
     select = "1:ncpus=%d" % record["cpus"]
     if "mem" in names:
         select += ":mem=" + dict(resources)["mem"]
-    defaults = [
+    chunk = re.search(r":mem=(\w+)", dict(resources).get("select", ""))
+    defaults = [("mem", chunk.group(1))] if chunk else []
+    defaults += [
         ("ncpus", record["cpus"]),
         ("nodect", record["nodes"]),
         ("place", "free" if "select" in names else "pack"),

@@ -111,3 +111,21 @@ def run_over(store, record, now):
     """Say who deleted a job, for its comment."""
     if record["why"] == "cancelled" and "deleted_by" not in record["extra"]:
         record["extra"]["deleted_by"] = "root@" + store.settings["cluster"]
+
+
+def injected(store, record):
+    """Fill in what qsub knows of a job, for one that was never submitted."""
+    server = store.settings["cluster"]
+    limit = record["time_limit"]
+    values = {
+        "torque": words.is_torque(store),
+        "resources": [["walltime", words.hms(limit)]] if limit else [],
+        "arguments": os.path.basename(record["command"]),
+        "join": "n",
+        "keep": "n",
+        "variables": [["PBS_O_WORKDIR", record["workdir"]], ["PBS_O_HOST", server]],
+        "output_path": "%s:%s" % (server, record["stdout"]),
+        "error_path": "%s:%s" % (server, record["stderr"]),
+        "indices": "",
+    }
+    record["extra"] = dict(values, **record["extra"])

@@ -158,7 +158,7 @@ def _print_wide(store, shown, options):
         one = dict(rows)
         used = dict(one.get("resources_used", ()))
         wanted = dict(one["Resource_List"])
-        limit = wanted.get("walltime", "--")
+        limit = wanted.get("walltime", "  -- ")
         print(
             "%-15.15s %-8.8s %-8.8s %-10.10s %6.6s %3s %3s %6s %5.5s %s %5.5s"
             % (
@@ -166,11 +166,11 @@ def _print_wide(store, shown, options):
                 one["Job_Owner"].partition("@")[0],
                 one["queue"],
                 one["Job_Name"],
-                one.get("session_id", "  --"),
+                one.get("session_id", "   -- "),
                 1,
                 wanted.get("ncpus", 1),
                 wanted.get("mem", "   -- "),
-                limit if limit == "--" else limit[:5],
+                limit,
                 one["job_state"],
                 used.get("walltime", "  -- ")[:5],
             )

@@ -69,7 +69,7 @@ def substate(store, record):
     """OpenPBS's substate."""
     letter = state(store, record)
     if letter in ("F", "X"):
-        if record["why"] == "cancelled" and not record["extra"].get("dependency_failed"):
+        if record["why"] == "cancelled" and record["waited_for"] != "dependency_never":
             return 91
         return 92 if exit_status(store, record) in (0, None) else 93
     return 22 if letter == "H" and record["why"].startswith("dependency") else SUBSTATES.get(
