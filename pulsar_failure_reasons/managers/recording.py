@@ -11,16 +11,19 @@ status standing and never reaches Pulsar's monitor.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
 import re
 import shlex
+import threading
 import time
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Optional
 
 from pulsar.managers import PULSAR_UNKNOWN_RETURN_CODE, status
+from pulsar.managers.base import JobDirectory
 from pulsar.managers.base.external import JOB_FILE_EXTERNAL_ID, ExternalBaseManager
 from pulsar.managers.stateful import (
     JOB_FILE_FINAL_STATUS,
@@ -270,6 +273,25 @@ class JobWatch:
         store_record(job_directory, reason)
 
 
+class AtomicJobDirectory(JobDirectory):  # type: ignore[misc]
+    """A Pulsar job directory whose metadata files are never half written.
+
+    Stock writes ``final_status`` in place: a server killed in the middle leaves an empty file,
+    and then does not start again.
+    """
+
+    def store_metadata(self, metadata_name: str, metadata_value: Any, atomic: bool = True) -> None:
+        """See Pulsar's; always atomic, also with other server processes on the same folder."""
+        # Stock's temporary name is by thread alone, which two workers of a web server share.
+        part = f"{metadata_name}.tmp.{os.getpid()}.{threading.get_ident()}"
+        try:
+            self.write_file(part, json.dumps(metadata_value))
+            os.replace(self._job_file(part), self._job_file(metadata_name))
+        except OSError:
+            self.remove_file(part)
+            raise
+
+
 class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
     """What a manager gets that records why its jobs ended.
 
@@ -338,6 +360,13 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         )
 
     # ---- what Pulsar calls ----------------------------------------------------------------
+
+    def _job_directory(self, job_id: str) -> JobDirectory:
+        return AtomicJobDirectory(
+            self.staging_directory, job_id, self.lock_manager, self._directory_maker
+        )
+
+    job_directory = _job_directory
 
     def get_status(self, job_id: str) -> str:
         """Return what the observer last learned of the job; never waits for the DRM."""

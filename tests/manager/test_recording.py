@@ -12,8 +12,8 @@ from typing import Any, List
 
 import pytest
 from pulsar import manager_endpoint_util
-from pulsar.managers.base import JobDirectory
 
+from pulsar_failure_reasons.managers.recording import AtomicJobDirectory as JobDirectory
 from tests.pulsar_server import wait_until
 from tests.simulated import control
 
@@ -65,7 +65,7 @@ def test_new_attempt_clears_record_and_return_code(pulsar: Pulsar, slurm: Slurm)
     pulsar.submit("1", "sleep 600", "-t 1")
     assert reason_of(pulsar.end("1")) == "walltime"
     directory = pulsar.directory("1")
-    for name in ("final_status", "preprocessed", "running", "postprocessed"):
+    for name in ("final_status", "running", "postprocessed"):
         (directory / name).unlink() if (directory / name).exists() else None
     manager_endpoint_util.setup_job(pulsar.proxy(), "1", "tool", "1")
     assert pulsar.record("1") is None
@@ -307,7 +307,7 @@ def test_asked_for_while_a_new_attempt_is_submitted(pulsar: Pulsar, slurm: Slurm
     """A request in the middle of the second submission does not bind the job to its first id."""
     pulsar.submit("1", "sleep 600", "-t 1")
     assert reason_of(pulsar.end("1")) == "walltime"
-    for name in ("final_status", "preprocessed", "running", "postprocessed"):
+    for name in ("final_status", "running", "postprocessed"):
         pulsar.manager().job_directory("1").remove_metadata(name)
     slurm.set(latency={"sbatch": 0.5})
     submission = threading.Thread(target=pulsar.submit, args=("1", "sleep 600", "-t 600"))
@@ -522,3 +522,16 @@ def test_many_stuck_jobs_are_removed_with_one_command(
         assert reason_of(pulsar.end(job_id)) == "held"
     # Two, because a look may come in the middle of our changes.
     assert len(slurm.commands("scancel")) <= 2
+
+
+def test_metadata_are_written_whole(pulsar: Pulsar) -> None:
+    """A file that cannot be replaced keeps its content, and no part of the new one is left."""
+    pulsar.directory("1").mkdir(parents=True)
+    directory = pulsar.manager().job_directory("1")
+    directory.store_metadata("final_status", "failed")
+    assert directory.load_metadata("final_status") == "failed"
+    (pulsar.directory("1") / "running").mkdir()
+    with pytest.raises(OSError):
+        directory.store_metadata("running", True)
+    left = sorted(path.name for path in pulsar.directory("1").iterdir())
+    assert left == ["final_status", "running"]

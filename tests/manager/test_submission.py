@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, List
 
 import pytest
-from pulsar.managers.base import JobDirectory
 
+from pulsar_failure_reasons.managers.recording import AtomicJobDirectory as JobDirectory
 from tests.pulsar_server import wait_until
 from tests.simulated import control
 
