@@ -285,7 +285,8 @@ class TestAccidents:
         real_gridengine.execd_crash(jobs_too=True)
         assert real_gridengine.state(job) == "r"
         real_gridengine.execd_start()
-        end = real_gridengine.wait_accounted(job)[0]
+        # with zombies for shepherds, which the keeper reaps, it would take the execd a minute
+        end = real_gridengine.wait_accounted(job, timeout_s=30)[0]
         assert (end["failed"], end["exit_status"]) == ("19  : before writing exit_status", "0")
 
     def test_debians_own_accounting_lags(self, make_gridengine: CellFactory) -> None:
