@@ -142,7 +142,8 @@ class CliQueueManager(RecordingManager):
                 env=list(env),
                 setup_params=setup_params,
             )
-            return self._submit(script, submit_params)
+            workdir = self.job_directory(job_id).working_directory()
+            return self._submit(script, workdir, submit_params)
 
         self.submit_once(job_id, submit)
 
@@ -161,11 +162,12 @@ class CliQueueManager(RecordingManager):
             )
         return template_env
 
-    def _submit(self, script: str, submit_params: Mapping[str, str]) -> str:
+    def _submit(self, script: str, workdir: str, submit_params: Mapping[str, str]) -> str:
         native = self.native_specification or submit_params.get("native_specification")
         options = split_native_specification(self.name, native)
         line = self._with_options(str(self._plugins.job.submit(shlex.quote(script))), options)
-        result = self._link.run_line(line)
+        # From the job's own folder: a job that was renamed is told by where it works.
+        result = self._link.run_line(f"cd {shlex.quote(workdir)} && {line}")
         if result.returncode in (_NOT_FOUND, _NOT_EXECUTABLE) and not result.stdout.strip():
             # Nothing was asked of the DRM, so there is no doubt about the job.
             raise SubmissionRefusedError(

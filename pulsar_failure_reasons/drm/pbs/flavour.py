@@ -25,7 +25,8 @@ def flavour_from_version(text: str) -> Flavour:
     """
     if re.search(r"PBS ?Pro|OpenPBS|PBS Professional|Altair", text, re.IGNORECASE):
         return Flavour.OPENPBS
-    if re.search(r"\btorque\b", text, re.IGNORECASE):
+    if re.search(r"\btorque\b|^(?:Commit|Revision): ", text, re.IGNORECASE | re.MULTILINE):
+        # Torque's qstat prints its commit behind its version, whatever the number is.
         return Flavour.TORQUE
     match = re.search(r"(?:pbs_)?version\s*[=:]\s*([0-9]{1,4})\.[0-9]", text, re.IGNORECASE)
     if match is None:
