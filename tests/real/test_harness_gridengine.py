@@ -178,6 +178,17 @@ class TestJobs:
             real_gridengine.set_queue(h_rt="INFINITY")
         assert (end["failed"], end["category"]) == (LIMIT_TEXT, "NONE")
 
+    def test_a_limit_on_jobs(self, real_gridengine: PrivateGridEngine) -> None:
+        """set_conf changes the running cell: one job of a user, and a second one is refused."""
+        real_gridengine.set_conf(max_u_jobs="1")
+        try:
+            job = real_gridengine.submit("true", "-h", user="nobody")
+            with pytest.raises(HarnessError, match="job rejected"):
+                real_gridengine.submit("true", user="nobody")
+        finally:
+            real_gridengine.set_conf(max_u_jobs="0")
+        real_gridengine.qdel(job)
+
     def test_an_unknown_job(self, real_gridengine: PrivateGridEngine) -> None:
         """A job that never was has neither state nor record."""
         assert real_gridengine.state(999999) is None
