@@ -234,7 +234,8 @@ class Runner:
         try:
             os.setsid()
             signal.pthread_sigmask(signal.SIG_SETMASK, set())
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+                signal.signal(number, signal.SIG_DFL)
             moved = [os.dup(descriptor) for descriptor in files]
             for number, descriptor in enumerate(moved):
                 os.dup2(descriptor, number)

@@ -124,15 +124,17 @@ def out_of_memory(record):
 
 def run_over(store, record, now):
     """Write the accounting record; put the job back where its exit code asks for it."""
+    if record["extra"].get("forced"):
+        return  # root's qdel -f has written it
     run = record if record["state"] == "ended" else record["past"][-1]
     why, status = run["why"], record["script_exit"]
     failed, code = words.how_it_ended(record, why, status)
     start = None if failed == 19 else run["start"]
     _account(store, record, now, failed, code, start, now)
     if failed == 30:
-        _to_error(record, "%s [%d:%d]: Job %d failed because of application error" % (
-            words.date(now), record["uid"], 30000 + record["id"], base_id(record)
-        ))
+        pid = 30000 + record["id"]
+        said = "exit_status of job start = %d" % code
+        _to_error(record, "%s [%d:%d]: %s" % (words.date(now), record["uid"], pid, said))
     elif failed == 25 and record["state"] == "ended":
         transitions.requeue(record, "requeued", now, float(store.option(record, "requeue_delay")))
         record["why"] = record["waited_for"] = "begin_time"

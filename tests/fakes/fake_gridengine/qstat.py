@@ -148,7 +148,6 @@ def _xml_row(store, record, pending, requests):
     rows += [("tasks", record["shown_tasks"])] if record["shown_tasks"] else []
     if requests:
         rows.append(("full_job_name", record["name"]))
-        rows += [] if pending else [("master_queue", _queue(store, record))]
     text = "    <job_list state=\"%s\">\n" % ("pending" if pending else "running")
     text += "".join("      <%s>%s</%s>\n" % (n, escape(str(v)), n) for n, v in rows)
     if requests:
@@ -159,6 +158,7 @@ def _xml_row(store, record, pending, requests):
                 escape(name), escape(value)
             )
             text += "</hard_request>\n"
+        text += "      <binding>NONE</binding>\n"
     return text + "    </job_list>\n"
 
 
