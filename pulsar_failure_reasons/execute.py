@@ -15,6 +15,8 @@ from typing import Mapping, NamedTuple, Optional, Sequence
 from .errors import DrmUnreachableError
 
 DEFAULT_TIMEOUT_S = 20.0
+#: How long a command that was killed may take to be gone.
+KILLED_TIMEOUT_S = 5.0
 
 
 class CommandResult(NamedTuple):
@@ -73,7 +75,10 @@ def _end_with_children(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        # One that waits for a file system that is away cannot even be killed. It is left behind;
+        # Python takes note of its end when it starts another process.
+        process.wait(KILLED_TIMEOUT_S)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
             with contextlib.suppress(OSError):  # what it was not told is still in the buffer

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import List
 
 import pytest
 
@@ -54,6 +55,21 @@ def test_timeout_ends_children_that_hold_the_pipes(tmp_path: Path) -> None:
     assert time.monotonic() - began < 10
     child = int(pid_file.read_text())
     wait_until(lambda: not _alive(child), 10, "the child to end")
+
+
+def test_a_command_that_cannot_be_killed_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that waits for a dead file system outlives SIGKILL: nobody waits for it."""
+    started: List[int] = []
+    kill = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda pid, number: started.append(pid))
+    monkeypatch.setattr("pulsar_failure_reasons.execute.KILLED_TIMEOUT_S", 0.1, raising=False)
+    began = time.monotonic()
+    try:
+        with pytest.raises(DrmUnreachableError, match="did not answer"):
+            run(["sleep", "8"], timeout_s=0.2)
+        assert time.monotonic() - began < 5
+    finally:
+        kill(started[0], 9)
 
 
 def _alive(pid: int) -> bool:
