@@ -7,7 +7,7 @@ folders trip over it.
 from __future__ import annotations
 
 import logging
-from typing import Any, Optional, Protocol
+from typing import Any, Dict, Optional, Protocol
 
 from .errors import RecordError
 from .reason import FailureReason
@@ -15,6 +15,9 @@ from .reason import FailureReason
 log = logging.getLogger("pulsar.failure_reasons.job_record")
 
 METADATA_NAME = "runner_state"
+
+#: What was told of unreadable files, by job directory.
+_unreadable: Dict[str, str] = {}
 
 
 class JobDirectory(Protocol):
@@ -51,11 +54,23 @@ def load_record(job_directory: JobDirectory) -> Optional[FailureReason]:
         stored = job_directory.load_metadata(METADATA_NAME)
         return None if stored is None else FailureReason.from_dict(stored)
     except (RecordError, ValueError, OSError) as error:
-        log.warning(
+        where = str(getattr(job_directory, "job_directory", "of a job"))
+        log.log(
+            # Galaxy asks for the payload again and again.
+            logging.WARNING if _is_news(where, str(error)) else logging.DEBUG,
             "ignoring the unreadable file %s in the job directory %s: %s",
-            METADATA_NAME, getattr(job_directory, "job_directory", "of a job"), error,
+            METADATA_NAME, where, error,
         )
         return None
+
+
+def _is_news(where: str, what: str) -> bool:
+    if _unreadable.get(where) == what:
+        return False
+    if len(_unreadable) >= 1000:
+        _unreadable.clear()
+    _unreadable[where] = what
+    return True
 
 
 def load_current_record(job_directory: JobDirectory) -> Optional[FailureReason]:
