@@ -57,8 +57,9 @@ class History:
     """What the DRM's answers about one job have said so far.
 
     ``job_name`` is the name the job was submitted with, or has been given since; None where we
-    do not know it. ``job_directory`` is the folder in which the job works. ``view`` is what the newest answer says of the job, None where it does not know it. ``last`` is the
-    newest view there was. ``missing``, ``stuck`` and ``ended`` count the successive answers
+    do not know it. ``job_directory`` is the folder in which the job works. ``view`` is what the
+    newest answer says of the job, None where it does not know it. ``last`` is the newest view
+    there was. ``missing``, ``stuck`` and ``ended`` count the successive answers
     that said so, the newest included. ``identity`` is the submission time and restart count of
     the first view that told both. ``running_at`` is when (monotonic seconds) the job was
     last seen running, ``missing_at`` when an answer first lacked it.

@@ -29,6 +29,8 @@ log = logging.getLogger("pulsar.failure_reasons.observer")
 
 #: A DRM that is down is asked less and less often, but at least this often (seconds).
 LONGEST_BACK_OFF_S = 300.0
+#: A pass that hangs (a command on a file system that is away) is not waited for any longer.
+LONGEST_STOP_S = 30.0
 #: How often the cost of looking is logged (seconds).
 COUNTERS_LOGGED_EVERY_S = 3600.0
 
@@ -154,15 +156,19 @@ class Observer:
         self._thread: Optional[threading.Thread] = None
         self._controller = Outage(source.label)
         self._accounting = Outage(f"{source.label} accounting")
+        self._threads = Outage(f"this server, asked for a thread to look at {source.label},")
         self._cancellation = Outage(f"{source.label}, asked to cancel jobs,")
         self._failures = 0
         self._counters_logged_at = clock()
 
-    def watch(self, key: Key, watch: Watch) -> None:
-        """Look at this job from the next pass on; starts the thread if none runs."""
+    def watch(self, key: Key, watch: Watch) -> bool:
+        """Look at this job from the next pass on; starts the thread if none runs.
+
+        Returns False where no thread can be started now.
+        """
         with self._lock:
             self._watches[key] = watch
-            self._ensure_thread()
+            return self._ensure_thread()
 
     def forget(self, key: Key) -> None:
         """Look at this job no more."""
@@ -198,16 +204,19 @@ class Observer:
             self._cancels.pop(external_id, None)
 
     def stop(self, timeout_s: Optional[float] = None) -> None:
-        """End the thread; a pass in progress is waited for at most ``timeout_s`` seconds."""
+        """End the thread; a pass in progress is waited for at most ``timeout_s`` seconds.
+
+        None waits for 30 s: the launchers' shutdown gives no time, and must come to its end.
+        """
         with self._lock:
             thread, self._thread = self._thread, None
             self._stop.set()
         if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout_s)
+            thread.join(LONGEST_STOP_S if timeout_s is None else timeout_s)
 
-    def _ensure_thread(self) -> None:
+    def _ensure_thread(self) -> bool:
         if self._thread is not None and self._thread.is_alive():
-            return
+            return True
         # Each thread has an event of its own: one that was told to stop, but hangs in a query,
         # must not be revived by its successor.
         self._stop = threading.Event()
@@ -217,7 +226,15 @@ class Observer:
             args=(self._stop,),
             daemon=True,
         )
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            # A limit of the system (TasksMax, ulimit -u), or an interpreter on its way out. Not
+            # raised: a job that was just submitted must not fail for it.
+            self._threads.began(error, self.clock())
+            return False
+        self._threads.ended(self.clock())
+        return True
 
     def _run(self, stop: threading.Event) -> None:
         while not stop.is_set():

@@ -81,7 +81,7 @@ def source() -> Source:
 @pytest.fixture
 def observer(source: Source, monkeypatch: pytest.MonkeyPatch) -> Observer:
     made = Observer(source, 15.0, clock=Clock())
-    monkeypatch.setattr(made, "_ensure_thread", lambda: None)  # the test makes the passes
+    monkeypatch.setattr(made, "_ensure_thread", lambda: True)  # the test makes the passes
     return made
 
 
@@ -272,3 +272,25 @@ def test_a_forked_process_has_an_observer_of_its_own() -> None:
         os._exit(0)
     os.waitpid(pid, 0)
     assert os.read(read_end, 1) == b"1"
+
+
+def test_stop_does_not_wait_for_ever(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server is stopped without a timeout while a command hangs: the stop comes to its end."""
+    hangs, go_on = threading.Event(), threading.Event()
+
+    def hang() -> Sequence[JobView]:
+        hangs.set()
+        go_on.wait(30)
+        return []
+
+    monkeypatch.setattr(source, "query_jobs", hang)
+    monkeypatch.setattr("pulsar_failure_reasons.observer.LONGEST_STOP_S", 0.1)
+    observer = Observer(source, 0.1)
+    observer.watch(("owner", "1"), Seen("1"))
+    assert hangs.wait(10)
+    stopped = threading.Thread(target=observer.stop, daemon=True)
+    stopped.start()
+    stopped.join(10)
+    still_waits = stopped.is_alive()
+    go_on.set()
+    assert not still_waits

@@ -11,6 +11,7 @@ status standing and never reaches Pulsar's monitor.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import math
@@ -20,7 +21,7 @@ import shlex
 import threading
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from pulsar.managers import PULSAR_UNKNOWN_RETURN_CODE, status
 from pulsar.managers.base import JobDirectory
@@ -108,6 +109,8 @@ class JobWatch:
         )
         self._waits_for = ""
         self._store_attempts = 0
+        #: The observer looks at it no more.
+        self.over = False
         self._old_record = load_record(manager.job_directory(job_id))
         self._removal: Optional[Judgement] = None
         self._removal_answers = 0
@@ -119,13 +122,15 @@ class JobWatch:
     def see(self, view: Optional[JobView], at: float) -> bool:
         """See :class:`pulsar_failure_reasons.observer.Watch`."""
         try:
-            return self._see(view, at)
-        except DrmError as error:
-            log.info("(%s/%s) trying again: %s", self.job_id, self.external_id, error)
-        except Exception:
-            log.exception(
+            self.over = self._see(view, at)
+            return self.over
+        except (DrmError, OSError) as error:
+            self._log_waiting(Judgement(waits_for=f"an end of this: {error}"))
+        except Exception as error:
+            log.log(
+                logging.ERROR if self._manager.is_new_mistake(error) else logging.DEBUG,
                 "(%s/%s) could not judge this job; it keeps the status %s",
-                self.job_id, self.external_id, self.status,
+                self.job_id, self.external_id, self.status, exc_info=True,
             )
         return False
 
@@ -143,7 +148,29 @@ class JobWatch:
             manager.policy(self.external_id),
         )
         self._log_waiting(judgement)
+        judgement = self._unless_recorded(judgement)
+        ends = judgement.remove or judgement.status in (COMPLETE, FAILED)
+        if ends and not self._directory().exists():
+            # Deleted, or a file system that is not mounted now. In the second case the job is
+            # looked at again when somebody asks for it.
+            log.info("(%s/%s) has no job directory now", self.job_id, self.external_id)
+            manager.let_go(self)
+            return True
         return self._take(self._with_removal(judgement))
+
+    def _unless_recorded(self, judgement: Judgement) -> Judgement:
+        """Return the end that a former life of this server recorded and was killed before telling.
+
+        That is needed where the DRM has forgotten the job since: a return code alone would make
+        a success of a recorded kill. A record of a removal (held) tells no end: somebody may
+        have released the job.
+        """
+        old = self._old_record
+        if judgement.status != COMPLETE or self._history.view is not None or old is None:
+            return judgement
+        if old.external_id is None or old.external_id != self.external_id:
+            return judgement
+        return judgement if old.cause is Cause.HELD else Judgement(FAILED, old)
 
     def _adopt(self, external_id: str) -> None:
         """Take the id of the job that was found by its name."""
@@ -253,7 +280,7 @@ class JobWatch:
                     self.job_id, self.external_id, error, reason.message if reason else "",
                 )
                 return True
-            log.warning(
+            log.info(
                 "(%s/%s) the reason could not be stored, trying again: %s",
                 self.job_id, self.external_id, error,
             )
@@ -351,13 +378,35 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         return RUNNING if was_running else QUEUED
 
     def read_job_files(self, job_id: str, external_id: Optional[str]) -> JobFiles:
-        """Return what the job left in its directory."""
+        """Return what the job left in its directory.
+
+        Raises:
+            OSError: nobody can tell now what is there (a stale handle, a file server that is
+                away, no more file descriptors), which is not to be taken for absent.
+        """
+        return_code = _read_return_code(self._return_code_path(job_id))
         stderr = read_tail(self._job_stderr_path(job_id))
-        return_code = self.return_code(job_id)
         return JobFiles(
-            return_code=return_code if isinstance(return_code, int) else None,
+            return_code=return_code,
             stderr=self.classify_stderr(stderr, external_id) if stderr else None,
         )
+
+    def let_go(self, watch: JobWatch) -> None:
+        """Know nothing of a job any more; who asks for it begins a new watch."""
+        if self._watches_of_this_process().get(watch.job_id) is watch:
+            self._unwatch(watch.job_id)
+
+    def is_new_mistake(self, error: Exception) -> bool:
+        """Tell whether an error of ours is of a kind that was not seen before."""
+        seen: Set[str] = self.__dict__.setdefault("_mistakes", set())
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        kind = f"{type(error).__name__} {trace and (trace.tb_frame.f_code, trace.tb_lineno)}"
+        if kind in seen:
+            return False
+        seen.add(kind)
+        return True
 
     # ---- what Pulsar calls ----------------------------------------------------------------
 
@@ -562,11 +611,24 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         watches = self._watches_of_this_process()
         watch = watches.get(job_id)
         if watch is None:
+            self._forget_old_watches(watches)
             watch = JobWatch(self, job_id, self._stored_external_id(job_id))
             watch = watches.setdefault(job_id, watch)
             self.watch_begins(watch)
-            self.observer(watch.external_id).watch((self, job_id), watch)
+            if not self.observer(watch.external_id).watch((self, job_id), watch):
+                # Nobody looks at it yet: tried again when the job is asked for again.
+                self._unwatch(job_id)
         return watch
+
+    def _forget_old_watches(self, watches: Dict[str, JobWatch]) -> None:
+        """Forget the ends that another process of the same web server has told."""
+        for job_id, watch in list(watches.items()):
+            if watch.over and self._was_told(job_id):
+                self._unwatch(job_id)
+
+    def _was_told(self, job_id: str) -> bool:
+        directory = self.job_directory(job_id)
+        return directory.has_metadata(JOB_FILE_FINAL_STATUS) or not directory.exists()
 
     def _unwatch(self, job_id: str) -> None:
         watch = self._watches_of_this_process().pop(job_id, None)
@@ -584,7 +646,8 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         return self._watches
 
     def _observers(self) -> List[Observer]:
-        ids = {watch.external_id for watch in self._watches_of_this_process().values()}
+        watches = list(self._watches_of_this_process().values())
+        ids = {watch.external_id for watch in watches}
         return list({id(o): o for o in map(self.observer, ids | {None})}.values())
 
     def _stored_external_id(self, job_id: str) -> Optional[str]:
@@ -597,6 +660,29 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
             log.warning("(%s) its file external_id cannot be read: %s", job_id, error)
             return None
         return str(stored)
+
+
+#: What a file is taken for absent for. Anything else (ESTALE, EIO, EMFILE ...) may pass.
+_ABSENT = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.ELOOP}
+)
+
+
+def _read_return_code(path: str) -> Optional[int]:
+    """Return the integer in the file, None where there is none.
+
+    Raises:
+        OSError: whether there is one cannot be told now.
+    """
+    try:
+        with open(path, "rb") as stream:
+            return int(stream.read())
+    except ValueError:
+        return None
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise
 
 
 def _whole_job(external_id: str) -> str:
