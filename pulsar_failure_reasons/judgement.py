@@ -112,14 +112,9 @@ class History:
         first, now = self.identity, _identity(view)
         if first is not None and now is not None and first[1] == now[1]:
             return first[0] != now[0]
-        if self._works_in_our_directory(view):
+        if view.works_in(self.job_directory):
             return False
         return None not in (self.job_name, view.job_name) and self.job_name != view.job_name
-
-    def _works_in_our_directory(self, view: JobView) -> bool:
-        if not self.job_directory or not view.workdir:
-            return False
-        return f"{view.workdir}/".startswith(f"{self.job_directory.rstrip('/')}/")
 
 
 def _identity(view: JobView) -> Optional[Tuple[str, int]]:

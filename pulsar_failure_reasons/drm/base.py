@@ -92,6 +92,12 @@ class JobView:
     node: Optional[str] = None
     evidence: Tuple[Evidence, ...] = ()
 
+    def works_in(self, directory: Optional[str]) -> Optional[bool]:
+        """Tell whether the job was submitted to work in a directory; None where nobody knows."""
+        if not directory or not self.workdir:
+            return None
+        return f"{self.workdir}/".startswith(f"{directory.rstrip('/')}/")
+
 
 @dataclass(frozen=True)
 class StderrFinding:

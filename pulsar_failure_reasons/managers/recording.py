@@ -117,6 +117,10 @@ class JobWatch:
 
     def recognises(self, view: JobView) -> bool:
         """See :class:`pulsar_failure_reasons.observer.Watch`."""
+        if self.external_id is None and view.works_in(self._history.job_directory) is False:
+            # Of the same name, but of another server of this user: adopted, a cancel of our job
+            # would hit it.
+            return False
         return not self._history.is_another_job(view)
 
     def see(self, view: Optional[JobView], at: float) -> bool:
@@ -532,7 +536,9 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
             return False
         external_id = self._stored_external_id(job_id)
         if external_id is None and directory.contains_file(JOB_SCRIPT):
-            external_id = self._living_job_named(self.expected_job_name(job_id))
+            external_id = self._living_job_named(
+                self.expected_job_name(job_id), str(directory.job_directory)
+            )
         if external_id is None:
             return False
         log.info(
@@ -542,8 +548,10 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         self.register_submitted_job(job_id, external_id)
         return True
 
-    def _living_job_named(self, job_name: Optional[str]) -> Optional[str]:
+    def _living_job_named(self, job_name: Optional[str], job_directory: str) -> Optional[str]:
         """Return the id of the one living job of this name; None where there is none.
+
+        One that works in another directory is another server's.
 
         Raises:
             DrmError: the DRM gave no answer, or several jobs have the name.
@@ -557,7 +565,9 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
             views = source.query_jobs()
         found = {
             self.stored_form(_whole_job(view.external_id))
-            for view in views if view.job_name == job_name and view.phase is not Phase.ENDED
+            for view in views
+            if view.job_name == job_name and view.phase is not Phase.ENDED
+            and view.works_in(job_directory) is not False
         }
         if len(found) > 1:
             raise OutputParseError(

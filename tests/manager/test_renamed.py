@@ -74,3 +74,42 @@ def test_renamed_job_that_ended_and_was_forgotten_while_pulsar_was_down(
     slurm.scancel(external_id)
     after = make_pulsar(missing_grace=0, job_name_template="galaxy_$job_id")
     assert reason_of(after.end("1")) == "cancelled"
+
+
+def _job_of_another_server(slurm: Slurm, name: str) -> str:
+    """Submit a job of another Pulsar of this user, which numbers its jobs as we do."""
+    done = control.run(slurm.state, "sbatch", "--parsable", "-J", name, "-D", "/tmp", "-t", "600",
+                       "--wrap", "sleep 600")
+    slurm.wait_for(done.stdout.strip(), "RUNNING")
+    return str(done.stdout.strip())
+
+
+def test_lost_id_is_not_replaced_by_another_servers_job(
+    make_pulsar: MakePulsar, slurm: Slurm
+) -> None:
+    """Its name is ours, its directory is not: it is not adopted, and so never cancelled by us."""
+    before = make_pulsar()
+    before.submit("1", "true", "--comment=fake:min_job_age=0")
+    before.shutdown()
+    (before.directory("1") / "external_id").unlink()
+    (before.directory("1") / "return_code").unlink(missing_ok=True)
+    slurm.wait_for("1", "COMPLETED")
+    other = _job_of_another_server(slurm, "pulsar_1")
+    after = make_pulsar()
+    after.status("1")
+    after.wait_for_looks(3)
+    assert after.external_id("1") is None
+    after.proxy().kill("1")
+    assert slurm.state_of(other) == "RUNNING"
+
+
+def test_launch_that_was_cut_short_does_not_take_up_another_servers_job(
+    pulsar: Pulsar, slurm: Slurm
+) -> None:
+    """Killed between job script and sbatch: the job of that name in Slurm is another server's."""
+    _job_of_another_server(slurm, "pulsar_1")
+    directory = pulsar.directory("1")
+    directory.mkdir(parents=True)
+    (directory / "command.sh").write_text("true\n")
+    assert not pulsar.manager().takes_up_launch("1")
+    assert pulsar.external_id("1") is None
