@@ -293,7 +293,8 @@ def test_suspended_and_deleted_states(make, tmp_path):
 # ---- commands ------------------------------------------------------------------------------------
 
 with open(os.path.join(DATA, "fake_contract", "commands.jsonl")) as _file:
-    RECORDED = [json.loads(line) for line in _file]
+    # resources are not simulated, so nothing is refused for want of them
+    RECORDED = [json.loads(line) for line in _file if "-w e" not in line]
 STAGES = {
     "running": "running", "running_root": "running", "ended": "success", "pending": "pending",
     "held": "held", "Eqw": "pending", "Eqw_root": "pending", "array_held": "array",
@@ -339,8 +340,6 @@ def normal(text):
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda one: one["case"].replace("/", "_"))
 def test_same_answer_as_gridengine(make, recorded, tmp_path):
     """A command's stdout, stderr and return code are those of the real one."""
-    if "-w e" in recorded["command"]:
-        pytest.skip("resources are not simulated")
     state = make(first_job_id=max(job_of(recorded) - 1, 0))
     (tmp_path / "job.sh").write_text(BASH + "exit 0\n")
     stage(state, recorded)
