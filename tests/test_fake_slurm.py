@@ -596,10 +596,12 @@ def test_dependency(state, submit):
         time.sleep(0.05)
 
 
-def test_array_elements(state, submit):
+def test_array_elements(state, submit, tmp_path):
     """Waiting elements are one line, started ones have ids of their own, the throttle holds, each
     runs with its task."""
-    job = submit("sleep 0.2; exit $SLURM_ARRAY_TASK_ID", "--array=1-3%1")
+    go = tmp_path / "go"
+    script = "until [ -e %s ]; do sleep 0.05; done; exit $SLURM_ARRAY_TASK_ID" % go
+    job = submit(script, "--array=1-3%1")
     control.wait_for(state, job + 1, "RUNNING")
     assert lines(
         state, "squeue", "-h", "-O", "ArrayJobID:|,ArrayTaskID:|,JobID:|,State:|,Reason:|"
@@ -607,6 +609,7 @@ def test_array_elements(state, submit):
         "%d|2-3%%1|%d|PENDING|JobArrayTaskLimit|" % (job, job),
         "%d|1|%d|RUNNING|None|" % (job, job + 1),
     ]
+    go.touch()
     for number in (job, job + 1, job + 2):
         control.wait_for(state, number, "FAILED")
     assert lines(state, "sacct", "-n", "-X", "-P", "-j", job, "-o", "JobID,JobIDRaw,ExitCode") == [

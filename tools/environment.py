@@ -113,14 +113,16 @@ def main() -> None:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("extra")
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("arguments", nargs="*")
-    options = parser.parse_args()
+    # argparse would take what follows "--" for ours if an option stands before it.
+    end = (sys.argv + ["--"]).index("--")
+    options = parser.parse_args(sys.argv[1:end])
+    arguments = sys.argv[end + 1:]
     python = str(ensure(options.extra, options.python))
-    if options.arguments:
+    if arguments:
         # So that commands that these tests start (pulsar-main ...) are this environment's.
         os.environ["PATH"] = "%s:%s" % (os.path.dirname(python), os.environ.get("PATH", ""))
         os.chdir(ROOT)
-        os.execv(python, [python] + options.arguments)
+        os.execv(python, [python] + arguments)
     print(python)
 
 
