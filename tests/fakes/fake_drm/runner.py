@@ -234,7 +234,8 @@ class Runner:
         try:
             os.setsid()
             signal.pthread_sigmask(signal.SIG_SETMASK, set())
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+            # Python ignores the first two, a shell's background job the others
+            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT):
                 signal.signal(number, signal.SIG_DFL)
             moved = [os.dup(descriptor) for descriptor in files]
             for number, descriptor in enumerate(moved):
