@@ -25,8 +25,9 @@ test:  ## all tests; as root on Debian it installs what the real ones need (< 40
 test-fast:  ## tests without processes, and the core of those on a simulated Slurm, on two Pythons (< 60 s)
 	@$(PYTHON) tools/test_fast.py
 
-test-simulated:  ## all tests that need no real DRM, with a longer search for odd texts, and crashes
-	@echo "== simulated DRMs"
+test-simulated:  ## all tests that need no real DRM: longer searches for odd texts, crashes, Python 3.9
+	@$(PYTHON) tools/test_fast.py --rest
+	@echo "== simulated DRMs and crashes"
 	@$(PYTEST) -m "not real and not launcher" --hypothesis-profile=full
 
 test-launchers:  ## tests that start Pulsar in each way that sites start it

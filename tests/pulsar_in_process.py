@@ -55,7 +55,10 @@ class PulsarInProcess:
             "staging_directory": str(self.staging),
             "persistence_directory": str(home / "persisted"),
             "tool_dependency_dir": "none",
-            **({"managers": options} if options else {"manager": {**self.quick, **(manager or {})}}),
+            **(
+                {"managers": options} if options
+                else {"manager": {**self.quick, **(manager or {})}}
+            ),
             **app,
         }
         self.app = PulsarApp(**self._conf)

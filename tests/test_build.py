@@ -56,6 +56,13 @@ def test_fast_tests(markers: List[str], first: bool, others: bool) -> None:
     assert selected(test_fast.PURE, markers) is others
 
 
+def test_the_oldest_python_runs_all_but_the_long_ones() -> None:
+    """What the fast tests leave out of those on simulated DRMs, the rest has."""
+    for markers in (["simulated"], ["simulated", "core"], []):
+        runs = [selected(text, markers) for text in (test_fast.PURE_AND_CORE, test_fast.REST)]
+        assert sum(runs) == 1, markers
+
+
 def test_help_lists_every_target() -> None:
     """`make help` prints targets with a description: all have one."""
     (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
