@@ -54,12 +54,20 @@ class _Asked:
 
     def all(self, commands: Sequence[Sequence[str]]) -> List[CommandResult]:
         """Run commands, together; the first failure is raised."""
-        results = self.link.run_all(commands, self._clean)
+        results = self.unchecked(commands)
         for argv, result in zip(commands, results):
-            error = self._error_from_command(argv, result.returncode, result.stderr)
+            error = self.error(argv, result)
             if error is not None:
                 raise error
         return results
+
+    def unchecked(self, commands: Sequence[Sequence[str]]) -> List[CommandResult]:
+        """Run commands, together, and return what they left."""
+        return self.link.run_all(commands, self._clean)
+
+    def error(self, argv: Sequence[str], result: CommandResult) -> Optional[DrmError]:
+        """Return what a command's end stands for where that is no answer."""
+        return self._error_from_command(argv, result.returncode, result.stderr)
 
 
 class LsfSource:
@@ -87,7 +95,7 @@ class LsfSource:
         if job_names and self._speaks_json is not False:
             argv = lsf.bjobs_user_json_command(self._asked.link.user())
             known = {view.external_id for view in views}
-            for view in lsf.parse_bjobs_json(self._asked.one(argv).stdout):
+            for view in self._query_json([argv]):
                 if view.job_name in job_names and view.external_id not in known:
                     views.append(view)
         return views
@@ -96,8 +104,7 @@ class LsfSource:
         chunks = chunk_ids(external_ids)
         if self._speaks_json is not False:
             try:
-                results = self._asked.all([lsf.bjobs_json_command(ids) for ids in chunks])
-                views = [v for result in results for v in lsf.parse_bjobs_json(result.stdout)]
+                views = self._query_json([lsf.bjobs_json_command(ids) for ids in chunks])
                 self._speaks_json = True
                 return views
             except DrmError as error:
@@ -107,6 +114,19 @@ class LsfSource:
                 self._speaks_json = False
         results = self._asked.all([lsf.bjobs_command(ids) for ids in chunks])
         return [v for r in results for v in lsf.parse_bjobs(r.stdout, stderr=r.stderr)]
+
+    def _query_json(self, commands: Sequence[Sequence[str]]) -> List[JobView]:
+        """Run bjobs -json, which tells of unknown jobs in the JSON, and ends with 255."""
+        views: List[JobView] = []
+        for argv, result in zip(commands, self._asked.unchecked(commands)):
+            error = self._asked.error(argv, result)
+            if error is not None and result.stderr.strip():
+                raise error
+            try:
+                views.extend(lsf.parse_bjobs_json(result.stdout))
+            except OutputParseError as unreadable:
+                raise error or unreadable
+        return views
 
     def query_ended(self, external_ids: Sequence[str]) -> Optional[List[JobView]]:
         """See ``drm.base.DrmSource``; one bhist command."""

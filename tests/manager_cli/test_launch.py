@@ -192,19 +192,27 @@ def test_killed_in_the_launch_and_slurm_is_down(make_pulsar: MakePulsar, slurm: 
     assert len(slurm.commands("sbatch")) == 1
 
 
+@pytest.mark.parametrize("place", ["elsewhere", "in our folder"])
 def test_killed_in_the_launch_and_two_jobs_have_the_name(
-    make_pulsar: MakePulsar, slurm: Slurm, tmp_path: Path
+    make_pulsar: MakePulsar, slurm: Slurm, tmp_path: Path, place: str
 ) -> None:
-    """Of two living jobs of the name nobody knows which is ours, so no third is submitted."""
+    """Another server's job of the name is told by where it works; of two in our folder nobody
+    knows which is ours, so no third is submitted."""
     first = make_pulsar()
     first.submit("1", "sleep 600")
     script = tmp_path / "other.sh"
     script.write_text("#!/bin/sh\nsleep 600\n")
-    assert control.run(slurm.state, "sbatch", "-J", "pulsar_1", str(script)).returncode == 0
+    folder = str(first.directory("1") / "working" if place == "in our folder" else tmp_path)
+    done = control.run(slurm.state, "sbatch", "-J", "pulsar_1", str(script), cwd=folder)
+    assert done.returncode == 0
     _killed_in_launch(first, "external_id")
     again = _launched_again(make_pulsar)
     payload = again.payload("1")
-    assert (payload["status"], reason_of(payload)) == ("failed", "lost")
-    assert "several jobs named pulsar_1 (1, 2)" in payload["runner_state_message"]
     assert len(slurm.commands("sbatch")) == 2
-    assert json.loads((again.directory("1") / "preprocessing_failed").read_text()) is True
+    if place == "elsewhere":
+        assert again.external_id("1") == "1"
+        assert reason_of(payload) is None
+    else:
+        assert (payload["status"], reason_of(payload)) == ("failed", "lost")
+        assert "several jobs named pulsar_1 (1, 2)" in payload["runner_state_message"]
+        assert json.loads((again.directory("1") / "preprocessing_failed").read_text()) is True
