@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import sys
 from typing import Any, Dict, FrozenSet, Mapping, Optional, Tuple
 
@@ -158,6 +159,7 @@ class HTCondorQueueManager(RecordingManager):
             log=self._job_file(job_id, LOG_NAME),
             initialdir=self.job_directory(job_id).working_directory(),
             job_name=self._job_name(job_id),
+            job_directory=self.expected_job_name(job_id),
             given=given,
             limits=self._read_limits(limits),
         )
@@ -202,9 +204,9 @@ class HTCondorQueueManager(RecordingManager):
                 "all above 0"
             ) from error
 
-    def submits_under_our_name(self, job_id: str) -> bool:
-        """See ``RecordingManager``: always, in an attribute of our own."""
-        return True
+    def expected_job_name(self, job_id: str) -> str:
+        """See ``RecordingManager``: what an attribute of our own holds, the job directory."""
+        return str(os.path.realpath(self.job_directory(job_id).path))
 
     # ---- looking and killing --------------------------------------------------------------
 
@@ -232,7 +234,10 @@ class HTCondorQueueManager(RecordingManager):
         observer = self.observer(watch.external_id)
         job = FollowedJob(
             JobLog(
-                self._job_file(watch.job_id, LOG_NAME), self._bindings, watch.external_id
+                self._job_file(watch.job_id, LOG_NAME),
+                self._bindings,
+                watch.external_id,
+                watch.job_name,
             ),
             lambda: self._hold_policy(observer.interval_s),
             self._sigkill_means_memory,
@@ -242,7 +247,8 @@ class HTCondorQueueManager(RecordingManager):
     def watch_ends(self, watch: JobWatch) -> None:
         """See ``RecordingManager``."""
         if watch.external_id is not None:
-            self._source(self.observer(watch.external_id)).unfollow(watch.external_id)
+            log_path = self._job_file(watch.job_id, LOG_NAME)
+            self._source(self.observer(watch.external_id)).unfollow(watch.external_id, log_path)
 
     def _hold_policy(self, interval_s: float) -> HoldPolicy:
         grace_s = self._user_hold_grace_s

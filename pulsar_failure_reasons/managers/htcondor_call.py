@@ -1,4 +1,4 @@
-"""One call of HTCondor's bindings, made in a process of its own: ``python -m`` this module.
+"""One call of HTCondor's bindings, made in a process of its own (``HTCondorSource``).
 
 The bindings keep Python's lock while they wait for a daemon (measured on 25.14.1: 20 s for a
 schedd that accepts a connection and does not answer, and no end for ``history``), so in the
@@ -142,7 +142,3 @@ def plain_ad(ad: Any) -> Dict[str, Any]:
         if type(value) in (str, int, float, bool):
             plain[name] = value
     return plain
-
-
-if __name__ == "__main__":
-    sys.exit(main())

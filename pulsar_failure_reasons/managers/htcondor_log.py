@@ -20,10 +20,8 @@ log = logging.getLogger("pulsar.failure_reasons.htcondor")
 
 #: What a finished event ends with: text, XML, JSON logs.
 _EVENT_ENDS = (b"...\n", b"</c>\n", b"}\n")
-#: The reader passes garbage in the middle of a log with an empty answer, at most two of them.
-_EMPTY_ANSWERS = 3
-#: A log is some KB, one event every few minutes; of a longer one nobody could read all at once.
-_LONGEST_UNDECODABLE_LOG = 4 * 1024 * 1024
+#: What is read of a log that the bindings cannot read: one is some KB, an event every few minutes.
+_LONGEST_DAMAGED_LOG = 2 * 1024 * 1024
 
 Event = Mapping[str, Any]
 
@@ -35,11 +33,15 @@ class JobLog:
         path: The log; it need not be there yet, or any more.
         bindings: The module ``htcondor2``.
         external_id: Events of other clusters are not this job's.
+        job_name: By what the job is told from another that got its id since (a schedd that was
+            set up anew counts from 1); None where it is not known.
     """
 
-    def __init__(self, path: str, bindings: Any, external_id: str) -> None:
+    def __init__(
+        self, path: str, bindings: Any, external_id: str, job_name: Optional[str] = None
+    ) -> None:
         self.path = path
-        self._nothing = JobSummary(cluster=int(base_id(external_id)))
+        self._nothing = JobSummary(cluster=int(base_id(external_id)), job_name=job_name)
         self.summary = self._nothing
         self._bindings = bindings
         self._position: Optional[bytes] = None
@@ -61,7 +63,7 @@ class JobLog:
             self._position = None
         anew = self._position is None
         try:
-            events = self._new_events()
+            events = self._new_events(stat.st_size)
         except Exception as error:  # the bindings' own exception, or a file that went away
             if not self._told_unreadable:
                 log.info("%s cannot be read now, trying again: %s", self.path, error)
@@ -81,16 +83,19 @@ class JobLog:
             summary = advance(summary, event)
         self.summary = summary
 
-    def _new_events(self) -> List[Event]:
+    def _new_events(self, size: int) -> List[Event]:
         reader = self._reader()
         try:
-            events = _read_all(reader)
+            events = _read_all(reader, size)
             # Before close(): a closed reader crashes the process when it is pickled.
             self._position = pickle.dumps(reader)
-        except UnicodeDecodeError:
-            # A reason in another encoding (a file's name); the reader cannot get past it.
+        except Exception as error:
+            # A reason in another encoding (a file's name), an event that lacks a part: this one
+            # and, for the first, all that follow would be lost.
+            if not self._told_unreadable:
+                log.info("%s is damaged, it is read without the bindings: %s", self.path, error)
             self._position = None
-            return _read_undecodable(self.path)
+            return _read_damaged(self.path)
         finally:
             reader.close()
         return events
@@ -101,19 +106,22 @@ class JobLog:
         return pickle.loads(self._position)
 
 
-def _read_all(reader: Any) -> List[Event]:
+def _read_all(reader: Any, size: int) -> List[Event]:
+    """Return all events to the end; garbage in the middle is passed with empty answers."""
     events: List[Event] = []
-    empty_answers = 0
-    while empty_answers < _EMPTY_ANSWERS:
+    before = -1
+    while True:
         new: List[Dict[str, Any]] = [dict(event.items()) for event in reader.events(0)]
-        empty_answers = 0 if new else empty_answers + 1
         events.extend(new)
-    return events
+        position = reader.__getstate__()[1]
+        if position >= size or position == before:
+            return events
+        before = position
 
 
-def _read_undecodable(path: str) -> List[Event]:
+def _read_damaged(path: str) -> List[Event]:
     with open(path, "rb") as handle:
-        text = handle.read(_LONGEST_UNDECODABLE_LOG).decode("utf-8", errors="replace")
+        text = handle.read(_LONGEST_DAMAGED_LOG).decode("utf-8", errors="replace")
     events, _ = read_records(text)
     return list(events)
 

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 from ..drm.base import JobView, Phase
 from ..drm.external_ids import base_id
 from ..drm.htcondor import HoldPolicy, JobState, JobSummary, view_of, view_of_history_ad
-from ..drm.htcondor.submit import JOB_NAME_ATTRIBUTE
+from ..drm.htcondor.submit import JOB_DIRECTORY_ATTRIBUTE
 from ..errors import (
     ConfigurationError,
     DrmError,
@@ -33,7 +33,7 @@ from .htcondor_log import JobLog
 log = logging.getLogger("pulsar.failure_reasons.htcondor")
 
 PROJECTION = [
-    "ClusterId", "ProcId", "JobStatus", "LastJobStatus", JOB_NAME_ATTRIBUTE, "QDate",
+    "ClusterId", "ProcId", "JobStatus", "LastJobStatus", JOB_DIRECTORY_ATTRIBUTE, "QDate",
     "HoldReasonCode", "HoldReasonSubCode", "HoldReason", "LastHoldReasonCode",
     "LastHoldReasonSubCode", "LastHoldReason", "PeriodicRelease", "RemoveReason", "ExitBySignal",
     "ExitSignal", "ExitCode", "RemoteHost", "LastRemoteHost", "RequestMemory", "MemoryUsage",
@@ -43,8 +43,13 @@ PROJECTION = [
 ]
 #: HoldReasonSubCode and its like for our own removals; HTCondor keeps the number with the job.
 REMOVE_CODE = 46000
+#: Not "-m", which would look for modules in the folder that Pulsar was started from.
+_CHILD = (
+    "import sys; sys.path[:1] = [] if sys.path[0] == '' else sys.path[:1]; "
+    f"from {__package__}.htcondor_call import main; sys.exit(main())"
+)
 #: By this and not by owner: the user that we are at the schedd need not have our name.
-OUR_JOBS = f"{JOB_NAME_ATTRIBUTE} =!= undefined"
+OUR_JOBS = f"{JOB_DIRECTORY_ATTRIBUTE} =!= undefined"
 
 Ad = Dict[str, Any]
 
@@ -134,9 +139,11 @@ class HTCondorSource:
         """Read this job's log in every pass."""
         self._followed[base_id(external_id)] = job
 
-    def unfollow(self, external_id: str) -> None:
-        """Read this job's log no more."""
-        self._followed.pop(base_id(external_id), None)
+    def unfollow(self, external_id: str, log_path: str) -> None:
+        """Read this job's log no more (another job that got its id since is followed on)."""
+        job = self._followed.get(base_id(external_id))
+        if job is not None and job.log.path == log_path:
+            del self._followed[base_id(external_id)]
 
     # ---- what the observer calls ------------------------------------------------------------
 
@@ -146,12 +153,12 @@ class HTCondorSource:
         followed = dict(self._followed)
         summaries = {cluster: job.log.read() for cluster, job in followed.items()}
         ads = _by_cluster(self._ads("query", OUR_JOBS))
-        absent = [
-            cluster for cluster, summary in summaries.items()
-            if cluster not in ads and not summary.ended
-        ]
+        # What left the queue after its log was read has its end in the log by now.
+        left = [cluster for cluster in followed if cluster not in ads]
+        summaries.update({cluster: followed[cluster].log.read() for cluster in left})
+        absent = [cluster for cluster in left if not summaries[cluster].ended]
         if absent:
-            # Submitted by stock queued_condor, without our attribute; or they have left.
+            # Submitted by stock queued_condor, without our attribute; or gone without a word.
             ads.update(_by_cluster(self._ads("query", _one_of(absent))))
         views = [
             _view_or_unknown(cluster, job, summaries[cluster], ads.pop(cluster, None))
@@ -219,7 +226,7 @@ class HTCondorSource:
             do=what, schedd=self._schedd_name, pool=self._pool, location=self._location
         )
         done = run(
-            [_python(), "-m", f"{__package__}.htcondor_call"],
+            [_python(), "-c", _CHILD],
             self._timeout_s,
             stdin_text=json.dumps(request),
             called=f"{what} at HTCondor's schedd",

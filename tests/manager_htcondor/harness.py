@@ -76,8 +76,12 @@ class Pool:
 
     def queue(self) -> List[int]:
         """Return the clusters in the queue."""
-        with control.Store(str(self.state)).look() as queue:
+        with self.store().look() as queue:
             return [job.cluster for job in queue.jobs()]
+
+    def store(self) -> Any:
+        """Return the pool's database, for what ``control`` has no word for."""
+        return control.Store(str(self.state))
 
     def wait_for(self, external_id: str, *statuses: int) -> None:
         """Wait until the job's JobStatus is one of these."""

@@ -6,7 +6,6 @@ All jobs run at once on one server. Expected values are typed from the tables in
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Dict, Iterator, NamedTuple, Optional
 
 import pytest
@@ -42,6 +41,7 @@ class Row(NamedTuple):
 def _held(code: str, text: str, cause: str, token: str, **more: object) -> Row:
     return Row(  # type: ignore[arg-type]
         LONG, "failed", cause, token, more.pop("message", text), play=f"0.2 hold {code} {text}",
+        confidence="controller",
         **more)
 
 
@@ -70,16 +70,16 @@ ROWS: Dict[str, Row] = {
     "memory_34_102": _held("34 102", CGROUP, "memory", MEMORY, message="memory limit"),
     "memory_34_102_return_code_0": Row(
         "echo 0 > ../return_code; sleep 600", "failed", "memory", MEMORY, returncode=0,
-        play=f"0.4 hold 34 102 {CGROUP}"),
+        confidence="controller", play=f"0.4 hold 34 102 {CGROUP}"),
     "memory_34_102_return_code_137": Row(
         "echo 137 > ../return_code; sleep 600", "failed", "memory", MEMORY, returncode=137,
-        play=f"0.4 hold 34 102 {CGROUP}"),
+        confidence="controller", play=f"0.4 hold 34 102 {CGROUP}"),
     "disk_34_104": _held("34 104", DISK, "disk", UNKNOWN, message="disk"),
     "memory_34_0_by_text": _held("34 0", CGROUP, "memory", MEMORY, message="memory"),
     "disk_34_0_by_text": _held("34 0", DISK, "disk", UNKNOWN, message="disk"),
     "memory_34_0_no_text": _held("34 0", "", "memory", MEMORY),
     "memory_21_102": _held("21 102", "memory usage exceeded request_memory", "memory", MEMORY),
-    "walltime_21_103": _held("21 103", "runtime exceeded maximum (8 seconds)", "walltime", WALLTIME),
+    "walltime_21_103": _held("21 103", "runtime exceeded maximum (8 s)", "walltime", WALLTIME),
     "disk_21_104": _held("21 104", "disk usage exceeded request_disk", "disk", UNKNOWN),
     "cpus_21_101": _held("21 101", "cpu usage exceeded request_cpus", "held", UNKNOWN),
     "walltime_46": _held("46 0", "exceeded allowed job duration of 00:05", "walltime", WALLTIME),
@@ -139,6 +139,7 @@ ROWS: Dict[str, Row] = {
                           returncode=0, play="0.8 forget"),
     "forgotten": Row(
         LONG, "failed", "lost", UNKNOWN, "forgot it", confidence="inferred", play="0.3 forget"),
+    "same_id_as_the_forgotten": Row("kill -11 $$", "failed", "unknown", UNKNOWN, "signal 11"),
     # It stays in the queue of itself
     "leave_in_queue": Row(
         "true", "complete", returncode=0, commands={"leave_in_queue": "true"}),
@@ -180,7 +181,7 @@ def test_row(table: Table, name: str) -> None:
     """Each row has its status, reason, token and message in the payload, and leaves the queue."""
     row = ROWS[name]
     payload = table.pulsar.end(name, timeout_s=40)
-    assert (payload["status"], reason_of(payload)) == (row.status, row.cause)
+    assert (payload["status"], reason_of(payload)) == (row.status, row.cause), payload
     assert payload.get("runner_state") == row.runner_state
     assert payload["returncode"] == row.returncode
     if row.cause is not None:

@@ -1,8 +1,9 @@
 """Job event logs and job ads as text, turned into the dicts that the bindings yield.
 
 For texts that people paste (``explain``); the log of a job that is followed is read by the
-bindings, or here where it has a byte that they cannot decode. Forms: the log's text (old ``11/11 06:17:44`` and ISO times), XML and JSON; ads in
-long form (``Attr = value``), XML and JSON. Pieces are read as far as they go; nothing raises.
+bindings, and here only where they cannot read it. Forms: the log's text (old ``11/11 06:17:44``
+and ISO times), XML and JSON; ads in long form (``Attr = value``), XML and JSON. Pieces are read
+as far as they go; nothing raises.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from ...reason import Cause
 #: Longest reason we look at; HTCondor itself cuts at 8191.
 _LONGEST_REASON = 10_000
 
+#: Colours and control characters, but not the ends of lines.
+_NOISE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f]")
 _FROM_STARTER = re.compile(r"^\s*error from \S+:\s*", re.IGNORECASE)
 _BY_USER = re.compile(r"\(by user ([^\s)]+)\)")
 
@@ -28,7 +30,7 @@ class TextFinding(NamedTuple):
 
 def clean_reason(reason: Optional[str]) -> str:
     """Return a reason without "Error from slot1@node:", on one line; "" for none."""
-    one_line = " ".join((reason or "")[:_LONGEST_REASON].split())
+    one_line = " ".join(_NOISE.sub(" ", (reason or "")[:_LONGEST_REASON]).split())
     without = _FROM_STARTER.sub("", one_line)
     return "" if without.lower() == "reason unspecified" else without
 

@@ -18,11 +18,13 @@ STOCK_COMMANDS: Mapping[str, str] = {
     "notification": "NEVER",
 }
 
-#: The attribute that holds the name of a job of ours. JobBatchName is everybody's to choose.
-JOB_NAME_ATTRIBUTE = "PulsarJobName"
+#: The attribute by which a job of ours is known, and told from one of another server's with the
+#: same job_id. JobBatchName is everybody's to choose.
+JOB_DIRECTORY_ATTRIBUTE = "PulsarJobDirectory"
 
-#: Commands of which we make a part; an attribute (``+PeriodicHold``) would win over the command.
+#: Commands that we look at or add to; an attribute (``+PeriodicHold``) would win over the command.
 _COMMAND_BY_ATTRIBUTE: Mapping[str, str] = {
+    "periodicrelease": "periodic_release",
     "periodichold": "periodic_hold",
     "periodicholdreason": "periodic_hold_reason",
     "periodicholdsubcode": "periodic_hold_subcode",
@@ -31,7 +33,7 @@ _COMMAND_BY_ATTRIBUTE: Mapping[str, str] = {
     "allowedexecuteduration": "allowed_execute_duration",
 }
 #: Attributes that have to be ours, or the job's end could not be found.
-_OURS = frozenset({JOB_NAME_ATTRIBUTE.lower(), "cmd", "out", "err", "userlog"})
+_OURS = frozenset({JOB_DIRECTORY_ATTRIBUTE.lower(), "cmd", "out", "err", "userlog"})
 _NAME = re.compile(r"\+?[a-z_][a-z0-9_.]*")
 
 
@@ -61,6 +63,7 @@ def submit_commands(
     log: str,
     initialdir: str,
     job_name: str,
+    job_directory: str,
     given: Mapping[str, object],
     limits: Limits = Limits(),
 ) -> Dict[str, str]:
@@ -77,7 +80,7 @@ def submit_commands(
     commands.update(_requests(limits))
     commands.update(_policy(limits, commands))
     commands.update({"executable": executable, "output": stdout, "error": stderr, "log": log})
-    commands[f"My.{JOB_NAME_ATTRIBUTE}"] = quoted(job_name)
+    commands[f"My.{JOB_DIRECTORY_ATTRIBUTE}"] = quoted(job_directory)
     return commands
 
 

@@ -11,7 +11,7 @@ from .classify import HoldFinding, HoldKind, classify_hold, classify_removal, na
 from .codes import JobStatus
 from .events import KILOBYTE, MEGABYTE, JobState, JobSummary, memory_used, times
 from .hold_policy import DEFAULT_HOLD_POLICY, HoldDecision, HoldPolicy, hold_decision
-from .submit import JOB_NAME_ATTRIBUTE
+from .submit import JOB_DIRECTORY_ATTRIBUTE
 from .values import Attributes, Reader
 
 SIGKILL = 9
@@ -212,7 +212,7 @@ def _with_ad_values(summary: JobSummary, ad: Reader) -> JobSummary:
         node=ad.text("RemoteHost") or ad.text("LastRemoteHost") or summary.node,
         run_s=_run_s(ad, summary.run_s),
         # Not JobBatchName: operators, destinations and condor_qedit change it.
-        job_name=ad.text(JOB_NAME_ATTRIBUTE) or summary.job_name,
+        job_name=ad.text(JOB_DIRECTORY_ATTRIBUTE) or summary.job_name,
         submitted_at=str(submitted) if submitted is not None else summary.submitted_at,
         walltime_limit_s=limit_s if limit_s is not None else ad.whole("AllowedJobDuration"),
         releases_itself=ad.is_set("PeriodicRelease"),
