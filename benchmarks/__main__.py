@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, List
 
-from . import get_status, memory, passes, real_slurm
+from . import get_status, htcondor, memory, passes, real_slurm
 from .report import Target, machine, say
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -52,7 +52,7 @@ needs root (jobs of two users) and Slurm's daemons: as root on Debian,
 def main() -> int:
     """Measure, write, and return the exit code."""
     measured: List[Any] = [
-        module.measure() for module in (passes, get_status, memory, real_slurm)
+        module.measure() for module in (passes, get_status, memory, htcondor, real_slurm)
     ]
     targets = [target for one in measured for target in one.targets()]
     sections = [*(one.section() for one in measured), startup_section()]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import pytest
 
@@ -126,12 +127,27 @@ class Pulsar(PulsarInProcess):
             15, f"events {numbers} of job {job_id}", 0.02)
 
 
+def add_running_jobs(state: Path, home: Path, ids: Sequence[str]) -> List[int]:
+    """Put running jobs without processes into a pool, and their directories into ``staging``.
+
+    Their logs are ``logs/<cluster>.log`` too. Returns their clusters.
+    """
+    (home / "logs").mkdir()
+    clusters: List[int] = control.inject(str(state), len(ids), log_folder=str(home / "logs"))
+    with control.Store(str(state)).change() as queue:
+        for job_id, cluster in zip(ids, clusters):
+            directory = home / "staging" / job_id
+            directory.mkdir(parents=True)
+            # By hand: Pulsar's setup of 10,000 jobs takes a minute.
+            (directory / "external_id").write_text(json.dumps(str(cluster)))
+            (directory / "running").write_text("true")
+            os.link(home / "logs" / f"{cluster}.log", directory / LOG)
+            job = queue.get(cluster)
+            job.set(PulsarJobDirectory=os.path.realpath(directory))
+            queue.put(job)
+    return clusters
+
+
 def open_files() -> int:
     """Return how many file descriptors this process has open."""
     return len(os.listdir("/proc/self/fd")) - 1
-
-
-def causes(payload: Mapping[str, Any]) -> Any:
-    """Return status, cause and runner_state of a payload."""
-    cause = payload.get("failure_reason", {}).get("cause")
-    return payload["status"], cause, payload.get("runner_state")
