@@ -93,7 +93,7 @@ def pulsar(tmp_path: Path, drm: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     )
     monkeypatch.setattr(stock_jobs, "__path__", [*stock_jobs.__path__, str(folder)])
     monkeypatch.delitem(sys.modules, f"{stock_jobs.__name__}.homemade", raising=False)
-    manager = {"type": "queued_cli_classified", "job_plugin": "Homemade",
+    manager = {"type": "queued_cli_classified", "job_plugin": Homemade.__name__,
                "job_drm": str(drm)}
     with own_observers(), running(Pulsar(tmp_path, manager=manager)) as server:
         yield server
