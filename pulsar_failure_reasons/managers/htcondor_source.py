@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+import threading
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
@@ -134,6 +135,7 @@ class HTCondorSource:
         self._timeout_s = timeout_s
         self._location: Optional[Mapping[str, Any]] = None
         self._followed: Dict[str, FollowedJob] = {}
+        self._looking = threading.Lock()
 
     def follow(self, external_id: str, job: FollowedJob) -> None:
         """Read this job's log in every pass."""
@@ -149,6 +151,15 @@ class HTCondorSource:
 
     def query_jobs(self) -> Sequence[JobView]:
         """See ``drm.base.DrmSource``; one query, two while jobs of ``queued_condor`` live."""
+        # A launch that looks for its job meets the observer's look here: a log is read by one.
+        if not self._looking.acquire(timeout=self._timeout_s):
+            raise DrmUnreachableError("another look at HTCondor's logs has not come to its end")
+        try:
+            return self._look()
+        finally:
+            self._looking.release()
+
+    def _look(self) -> List[JobView]:
         # The logs first, so that the ads are the newer of the two.
         followed = dict(self._followed)
         summaries = {cluster: job.log.read() for cluster, job in followed.items()}

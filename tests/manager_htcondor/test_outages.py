@@ -317,3 +317,16 @@ def test_slow_file_system_of_one_log(pulsar: Pulsar, monkeypatch: pytest.MonkeyP
     assert elapsed_s(began) < 8
     hang.set()
     assert pulsar.end("2")["status"] == "complete"
+
+
+def test_two_looks_at_once(pulsar: Pulsar, pool: Pool) -> None:
+    """A launch that looks for its job while the observer looks waits, and no longer than a call."""
+    source = pulsar.observer().source
+    source._timeout_s = 0.3
+    source._looking.acquire()
+    try:
+        with pytest.raises(DrmUnreachableError, match="has not come to its end"):
+            source.query_jobs()
+    finally:
+        source._looking.release()
+    assert source.query_jobs() == []

@@ -235,6 +235,9 @@ def _run_s(ad: Reader, logged_s: Optional[int]) -> Optional[int]:
 def _with_ad_state(summary: JobSummary, ad: Reader) -> JobSummary:
     if summary.state is JobState.HELD:
         held = _hold_in(ad, "HoldReason") or summary.hold or classify_hold(None, None, None)
+        if held.kind is HoldKind.VACATE:
+            # Held it is, whatever its code says: not to be waited for without an end.
+            held = replace(held, kind=HoldKind.FAILURE, cause=Cause.HELD)
         return replace(summary, hold=held, last_hold=held)
     last_hold = summary.last_hold or _hold_in(ad, "LastHoldReason")
     if summary.state is JobState.REMOVED:

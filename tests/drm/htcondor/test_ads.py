@@ -217,3 +217,9 @@ def test_unknown_job_status_changes_nothing(status):
     """A JobStatus that we do not know leaves what the log says."""
     view = view_of(summarize_events([SUBMIT, EXECUTE]), {"JobStatus": status})
     assert view.phase is Phase.RUNNING
+
+
+def test_held_in_the_queue_with_a_vacate_code():
+    """A job that the queue shows held is held, and gets its grace, whatever the code."""
+    view = view_of(JobSummary(), {"ClusterId": 7, "JobStatus": 5, "HoldReasonCode": 1004})
+    assert (view.phase, view.stuck_for) == (Phase.STUCK, Cause.HELD)
