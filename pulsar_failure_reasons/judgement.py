@@ -242,10 +242,12 @@ def _limit_killed_the_tool(files: JobFiles) -> bool:
 def _judge_missing(
     job: JobId, history: History, files: JobFiles, policy: Policy
 ) -> Judgement:
+    if history.missing < policy.missing_answers:
+        # Also with a return code: accounting may hear of a limit later than the controller
+        # forgets it, and until then a killed job must not pass for a success.
+        return Judgement(waits_for=f"{job.label} to know it again")
     if files.return_code is not None:
         return Judgement(COMPLETE)
-    if history.missing < policy.missing_answers:
-        return Judgement(waits_for=f"{job.label} to know it again")
     if _ran_into_its_limit(history):
         end = End(Ending.LIMIT, detail=f"its walltime limit was over when {job.label} forgot it")
         return _failed(job, _with_unknown_run(history), files, Cause.WALLTIME, end, _INFERRED)

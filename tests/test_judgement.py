@@ -180,11 +180,19 @@ def test_a_released_job_starts_its_grace_again() -> None:
 
 
 def test_unknown_to_drm_and_accounting() -> None:
-    """Present: complete. Absent: as before until the grace is over, then lost."""
-    assert judged([None], return_code=3).status == "complete"
+    """As before until the grace is over; then present is complete, and absent is lost."""
+    assert judged([None], return_code=3).status is None
+    assert judged([None, None], return_code=3).status == "complete"
     assert judged([None]).status is None
     judgement = judged([None, None])
     assert (judgement.status, cause_of(judgement)) == ("failed", Cause.LOST)
+
+
+def test_accounting_that_lags_does_not_bless_a_killed_job() -> None:
+    """A limit that accounting tells one answer late beats a return code of zero."""
+    late = view(end=TIMEOUT, confidence=Confidence.ACCOUNTING)
+    assert judged([view(Phase.RUNNING), None], return_code=0).status is None
+    assert judged([view(Phase.RUNNING), None, late], return_code=0).status == "failed"
 
 
 @pytest.mark.parametrize(

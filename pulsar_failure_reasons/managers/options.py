@@ -17,6 +17,8 @@ from ..errors import ConfigurationError
 log = logging.getLogger("pulsar.failure_reasons.options")
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+A_YEAR_S = 366 * 24 * 3600.0
+
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -55,8 +57,9 @@ class Options:
             seconds = math.nan if isinstance(value, bool) else float(value)
         except (TypeError, ValueError):
             seconds = math.nan
-        if not (0 <= seconds < math.inf) or (seconds == 0 and not zero):
-            raise self._error(name, f"a number of seconds, {'0 or more' if zero else 'above 0'}")
+        if not (0 <= seconds <= A_YEAR_S) or (seconds == 0 and not zero):
+            least = "0 or more" if zero else "above 0"
+            raise self._error(name, f"a number of seconds, {least}, at most a year")
         return seconds
 
     def seconds_or_none(self, name: str) -> Optional[float]:

@@ -64,7 +64,7 @@ from ..switch import reasons_are_off
 log = logging.getLogger("pulsar.failure_reasons.recording")
 
 #: How often a reason that cannot be stored (a full disk) is tried before the job ends without.
-STORE_ATTEMPTS = 5
+STORE_ATTEMPTS = 240
 #: The job script. One without an external id beside it is the mark of a launch that was cut short.
 JOB_SCRIPT = "command.sh"
 #: Metadata of a launch that came to its end.

@@ -30,6 +30,10 @@ from .slurm_source import SlurmSource
 
 log = logging.getLogger("pulsar.failure_reasons.slurm")
 
+#: sbatch itself tries again for some two minutes while the queue is full. One that we end may
+#: have submitted the job all the same, so it is given that time, whatever ``command_timeout``.
+SUBMIT_TIMEOUT_S = 150.0
+
 SUBMIT_CHOICES = ("auto", "sbatch", "drmaa")
 ACCOUNTING_CHOICES = ("auto", "sacct", "none")
 ZERO_EXIT_CHOICES = (FAILED, COMPLETE)
@@ -203,7 +207,9 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
             native_specification=split_native_specification(self.name, native_specification),
             cluster=self._cluster,
         )
-        return self._source(self._cluster).submit(command)
+        timeout_s = max(self._command_timeout_s, SUBMIT_TIMEOUT_S)
+        commands = LocalCommands(timeout_s)
+        return SlurmSource(commands, self._cluster, self._accounting).submit(command)
 
     def submits_under_our_name(self, job_id: str) -> bool:
         """See ``RecordingManager``: a native specification may name the job itself."""

@@ -13,6 +13,7 @@ from typing import Any, List
 import pytest
 from pulsar import manager_endpoint_util
 
+from pulsar_failure_reasons.managers import recording
 from pulsar_failure_reasons.managers.recording import AtomicJobDirectory as JobDirectory
 from tests.pulsar_server import wait_until
 from tests.simulated import control
@@ -346,7 +347,8 @@ def test_full_disk_while_recording(
 def test_disk_that_stays_full(
     pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After some tries the job ends without a reason in its directory, but with one in the log."""
+    """After many tries the job ends without a reason in its directory, but with one in the log."""
+    monkeypatch.setattr(recording, "STORE_ATTEMPTS", 5)
     store = JobDirectory.store_metadata
 
     def full(self: Any, name: str, value: Any, atomic: bool = False) -> None:
@@ -366,7 +368,9 @@ def test_job_directory_is_deleted_under_us(
     pulsar: Pulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Galaxy or a cleaner removes the directory of a running job: no traceback, no endless look."""
-    external_id = pulsar.submit("1", "cd /; touch /dev/null; sleep 600", "-t 60")
+    external_id = pulsar.submit("1", "touch ../began; cd /; sleep 600", "-t 60")
+    # The job script makes folders of its own before the tool begins.
+    wait_until((pulsar.directory("1") / "began").exists, 15, "the tool", 0.02)
     pulsar.wait_for("1", "running")
     # Moved away at one stroke: the running job still writes into its folder.
     pulsar.directory("1").rename(pulsar.directory("1").parent.with_name("deleted"))

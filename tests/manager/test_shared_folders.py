@@ -65,7 +65,11 @@ def test_forgotten_while_the_staging_folder_is_not_mounted(
 ) -> None:
     """An automount that is away: the job is judged when its folder is back, not before."""
     slurm.set(accounting="off")
-    external_id = pulsar.submit("1", "sleep 600", "-t 600 --comment=fake:min_job_age=0")
+    external_id = pulsar.submit(
+        "1", "touch ../began; sleep 600", "-t 600 --comment=fake:min_job_age=0"
+    )
+    # The job script makes folders of its own before the tool begins.
+    wait_until((pulsar.directory("1") / "began").exists, 15, "the tool", 0.02)
     pulsar.wait_for("1", "running")
     away = pulsar.staging.parent / "away"
     pulsar.directory("1").rename(away)
