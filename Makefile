@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 export REQUIRE_REAL
+# Set in many containers; but compiling the tests anew takes longer than the fast ones themselves.
+unexport PYTHONDONTWRITEBYTECODE
 
 IN_TEST_ENV = $(PYTHON) tools/environment.py test --
 IN_LINT_ENV = $(PYTHON) tools/environment.py lint --
