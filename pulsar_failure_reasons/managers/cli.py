@@ -37,7 +37,8 @@ from .cli_shell import Link
 from .cli_source import GridEngineSource, LsfSource, PbsSource, PluginSource
 from .native_specification import split_native_specification, submitted_native_specification
 from .options import Options
-from .recording import Graces, RecordingManager
+from .recording import Graces
+from .recording_manager import RecordingManager
 from .slurm_source import SlurmSource
 
 log = logging.getLogger("pulsar.failure_reasons.cli")

@@ -28,7 +28,8 @@ from ..reason import Cause
 from .htcondor_log import JobLog
 from .htcondor_source import FollowedJob, HTCondorSource, load_bindings
 from .options import Options
-from .recording import Graces, JobWatch, RecordingManager
+from .recording import Graces, JobWatch
+from .recording_manager import RecordingManager
 
 log = logging.getLogger("pulsar.failure_reasons.htcondor")
 

@@ -25,7 +25,8 @@ from ..observer import Observer, shared_observer
 from .commands import LocalCommands
 from .native_specification import split_native_specification, submitted_native_specification
 from .options import Options
-from .recording import Graces, RecordingManager
+from .recording import Graces
+from .recording_manager import RecordingManager
 from .slurm_source import SlurmSource
 
 log = logging.getLogger("pulsar.failure_reasons.slurm")

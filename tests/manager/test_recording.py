@@ -14,7 +14,7 @@ import pytest
 from pulsar import manager_endpoint_util
 
 from pulsar_failure_reasons.managers import recording
-from pulsar_failure_reasons.managers.recording import AtomicJobDirectory as JobDirectory
+from pulsar_failure_reasons.managers.job_directory import AtomicJobDirectory as JobDirectory
 from tests.pulsar_server import wait_until
 from tests.simulated import control
 

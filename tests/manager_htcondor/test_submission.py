@@ -12,7 +12,7 @@ from typing import Any, Dict
 
 import pytest
 
-from pulsar_failure_reasons.managers.recording import AtomicJobDirectory as JobDirectory
+from pulsar_failure_reasons.managers.job_directory import AtomicJobDirectory as JobDirectory
 from tests.pulsar_in_process import own_observers, reason_of, running
 from tests.pulsar_server import wait_until
 
