@@ -271,7 +271,9 @@ def test_times_agree_on_the_simulated_clock(ended):
     shown = control.run(
         path, "squeue", "-h", "-t", "all", "-j", ids["timeout_fast"], "-O", "TimeUsed:|,TimeLimit:|"
     ).stdout
-    assert shown in ("1:00|1:00|\n", "1:01|1:00|\n")
+    # A busy machine ends it a little later, and its clock runs sixty times as fast.
+    used = re.fullmatch(r"1:(\d\d)\|1:00\|\n", shown)
+    assert used is not None and int(used.group(1)) < 30, shown
     record = control.job(path, ids["timeout_fast"])
     assert record["end_real"] - record["start_real"] < 3
 

@@ -172,6 +172,9 @@ def test_a_cancel_that_is_needed_no_more(make_pulsar: MakePulsar, slurm: Slurm) 
     wait_until(lambda: pulsar.observer().counters.failed_passes, 10, "the outage", 0.02)
     pulsar.proxy().kill("1")
     assert len(slurm.commands("scancel")) == 1
+    # A look that began before the cancel says nothing about it: the next one must have failed.
+    failed = pulsar.observer().counters.failed_passes
+    wait_until(lambda: pulsar.observer().counters.failed_passes > failed + 1, 20, "looks", 0.02)
     control.event(slurm.state, external_id, "node_failure")
     slurm.wait_for(external_id, "NODE_FAIL")
     slurm.set(controller_down=None)
