@@ -13,7 +13,7 @@ PYTEST = $(IN_TEST_ENV) -m pytest -n 3 --dist loadfile
 REAL_PARTS = slurm slurm24 htcondor gridengine sshd
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-simulated test-launchers test-real lint bench docs clean
+.PHONY: help demo test test-fast test-oldest test-simulated test-launchers test-real lint bench docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -22,13 +22,16 @@ demo:  ## what Galaxy is told of a stock Pulsar's jobs; DRM=slurm (default) or h
 	@$(IN_TEST_ENV) -m tests.demo
 
 test:  ## all tests; as root on Debian it installs what the real ones need (< 40 min)
-	@$(MAKE) --no-print-directory --keep-going test-fast test-simulated test-launchers test-real
+	@$(MAKE) --no-print-directory --keep-going \
+		test-fast test-oldest test-simulated test-launchers test-real
 
 test-fast:  ## tests without processes, and the core of those on a simulated Slurm, on two Pythons (< 60 s)
 	@$(PYTHON) tools/test_fast.py
 
-test-simulated:  ## all tests that need no real DRM: longer searches for odd texts, crashes, Python 3.9
+test-oldest:  ## what test-fast leaves out of the tests on simulated DRMs, on the oldest Python
 	@$(PYTHON) tools/test_fast.py --rest
+
+test-simulated:  ## all tests that need no real DRM, with longer searches for odd texts, and crashes
 	@echo "== simulated DRMs and crashes"
 	@$(PYTEST) -m "not real and not launcher" --hypothesis-profile=full
 
