@@ -769,17 +769,23 @@ def test_many_submissions_at_once(state, tmp_path):
     assert (tmp_path / "ran").read_text() == "x\n" * 20
 
 
+def computed_s():
+    """Return the seconds that the commands so far have computed: others may keep the machine busy."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def test_a_thousand_jobs(state):
     """squeue shows 1,000 injected jobs well under a second, and one of them without reading the
     others."""
     ids = control.add_jobs(state, 1000, "alice:1005", "RUNNING")
     control.add_jobs(state, 5, "bob:1006", "HELD")
     control.add_jobs(state, 5, "alice:1005", "TIMEOUT")
-    began = time.time()
+    began = computed_s()
     rows = lines(
         state, "squeue", "-h", "-t", "all", "-u", "1005", "-O", "JobID:|x|,State:|x|,Name:|x|"
     )
-    assert time.time() - began < 1
+    assert computed_s() - began < 1
     assert len(rows) == 1005 and sum("TIMEOUT" in row for row in rows) == 5
     assert lines(state, "squeue", "-h", "-j", ids[7], "-o", "%i %T %u") == [
         "%d RUNNING alice" % ids[7]
