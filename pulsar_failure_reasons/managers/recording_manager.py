@@ -358,6 +358,11 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
 
     def _forget_old_watches(self, watches: Dict[str, JobWatch]) -> None:
         """Forget the ends that another process of the same web server has told."""
+        # Not with each of the thousands of jobs that are watched after a restart.
+        self._new_watches: int = self.__dict__.get("_new_watches", 0) + 1
+        if self._new_watches <= len(watches) // 8:
+            return
+        self._new_watches = 0
         for job_id, watch in list(watches.items()):
             if watch.over and self._was_told(job_id):
                 self._unwatch(job_id)
