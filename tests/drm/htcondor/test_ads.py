@@ -223,3 +223,20 @@ def test_held_in_the_queue_with_a_vacate_code():
     """A job that the queue shows held is held, and gets its grace, whatever the code."""
     view = view_of(JobSummary(), {"ClusterId": 7, "JobStatus": 5, "HoldReasonCode": 1004})
     assert (view.phase, view.stuck_for) == (Phase.STUCK, Cause.HELD)
+
+
+@pytest.mark.parametrize("missing", ["JobCurrentStartDate", "ServerTime"])
+def test_elapsed_needs_both_times(missing):
+    """Without its start or the schedd's clock nobody knows how long a job runs."""
+    ad = {"ClusterId": 7, "JobStatus": 2, "JobCurrentStartDate": 100, "ServerTime": 160}
+    assert view_of(JobSummary(), ad).elapsed_s == 60
+    ad.pop(missing)
+    assert view_of(JobSummary(), ad).elapsed_s is None
+
+
+@pytest.mark.parametrize("status, elapsed_s", [(2, 60), (6, 60), (1, 30), (7, 30)])
+def test_elapsed_by_state(status, elapsed_s):
+    """A running job runs since its start; for all others its last run counts, as logged."""
+    ad = {"ClusterId": 7, "JobStatus": status, "JobCurrentStartDate": 100, "ServerTime": 160,
+          "LastRemoteWallClockTime": 20.0}
+    assert view_of(JobSummary(run_s=30), ad).elapsed_s == elapsed_s

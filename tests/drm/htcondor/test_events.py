@@ -295,3 +295,20 @@ def test_other_signals_tell_no_cause():
     """A segfault is no limit."""
     view = view_of(summarize_events([SUBMIT, EXECUTE, killed(11)]))
     assert view.end is not None and view.end.cause is None and view.end.signal == 11
+
+
+def test_cluster_that_is_known_before_the_log():
+    """Only events of the known cluster count, and of the first process that is mentioned."""
+    known = JobSummary(cluster=7)
+    assert advance(known, {**SUBMIT, "Cluster": 6}) == known
+    summary = advance(known, {**SUBMIT, "Cluster": 7, "Proc": 1})
+    assert (summary.cluster, summary.proc, summary.state) == (7, 1, JobState.IDLE)
+    assert advance(summary, {**EXECUTE, "Cluster": 7, "Proc": 0}) == summary
+
+
+def test_unknown_events_are_kept_once_and_not_without_end():
+    """Each number once, and the first eight."""
+    summary = JobSummary()
+    for number in [200, 200, *range(201, 230)]:
+        summary = advance(summary, {"EventTypeNumber": number, "Cluster": 7, "Proc": 0})
+    assert summary.unknown_events == (200, 201, 202, 203, 204, 205, 206, 207)
