@@ -770,7 +770,7 @@ def test_many_submissions_at_once(state, tmp_path):
 
 
 def computed_s():
-    """Return the seconds that the commands so far have computed: others may keep the machine busy."""
+    """Return the CPU seconds of the commands so far: others may keep the machine busy."""
     times = os.times()
     return times.children_user + times.children_system
 
