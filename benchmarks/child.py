@@ -13,7 +13,12 @@ from typing import Any, Callable, Optional
 TIMEOUT_S = 180.0
 
 
-def in_child(function: Callable[..., Any], *arguments: Any, user: Optional[str] = None) -> Any:
+def in_child(
+    function: Callable[..., Any],
+    *arguments: Any,
+    user: Optional[str] = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Any:
     """Return what ``function(*arguments)`` returns (something for JSON) in a forked child.
 
     Forked rather than started, because another user may be unable to read this checkout.
@@ -28,12 +33,12 @@ def in_child(function: Callable[..., Any], *arguments: Any, user: Optional[str] 
         _child(lambda: function(*arguments), user, writer)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        if not select.select([pipe], [], [], TIMEOUT_S)[0]:
+        if not select.select([pipe], [], [], timeout_s)[0]:
             os.kill(pid, signal.SIGKILL)
         answer = pipe.read()
     os.waitpid(pid, 0)
     if not answer:
-        raise RuntimeError(f"{function.__name__} gave no answer within {TIMEOUT_S:g} s")
+        raise RuntimeError(f"{function.__name__} gave no answer within {timeout_s:g} s")
     result = json.loads(answer)
     if "error" in result:
         raise RuntimeError(f"{function.__name__} failed in its process:\n{result['error']}")

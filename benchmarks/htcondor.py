@@ -17,7 +17,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Sequence
 
 from pulsar.managers import status
 
@@ -39,18 +39,23 @@ OURS = {
 WANTED_S = 2.0
 
 
+#: Wall and CPU seconds.
+Times = Sequence[float]
+
+
 @dataclass(frozen=True)
 class Size:
     """What passes over N jobs cost: seconds, KB of resident memory, descriptors.
 
-    ``schedd_s`` is the query by itself, ``grown_s`` a pass in which a tenth of the logs grew.
+    Times are (wall, CPU), the CPU time that of the server and of the calls it made. ``query_s``
+    is the query by itself, ``grown_s`` a pass in which a tenth of the logs grew.
     """
 
     jobs: int
-    first_s: float
-    unchanged_s: float
-    grown_s: float
-    schedd_s: float
+    first_s: Times
+    unchanged_s: Times
+    grown_s: Times
+    query_s: Times
     memory_kb: int
     peak_kb: int
     files_between: int
@@ -67,24 +72,25 @@ class Passes:
         """Return the section of RESULTS.md."""
         rows = [
             [
-                f"{size.jobs:,}", seconds(size.first_s), seconds(size.unchanged_s),
-                seconds(size.grown_s), seconds(size.schedd_s), f"{size.memory_kb / 1024:,.0f} MB",
-                f"{size.peak_kb / 1024:,.0f} MB",
+                f"{size.jobs:,}",
+                *map(_shown, (size.unchanged_s, size.query_s, size.grown_s, size.first_s)),
+                f"{size.memory_kb / 1024:,.0f} MB", f"{size.peak_kb / 1024:,.0f} MB",
                 f"{size.files_between:+d}", f"{size.files_most:+d}",
             ]
             for size in self.sizes
         ]
         headings = [
-            "active jobs", "first pass", "a pass", "a tenth of the logs grew",
-            "of that, the query itself", "memory kept", "at most", "files held between passes",
+            "active jobs", "a pass", "of that, the query itself", "a tenth of the logs grew",
+            "first pass", "memory kept", "at most", "files held between passes",
             "at most during a pass",
         ]
         return f"""## HTCondor: a pass over N active jobs
 
 `queued_htcondor_classified` on a simulated pool, all jobs running: one query of the schedd, in a
 process of its own, and a `stat` of each job's log; with the status of each job. The first pass, as
-after a restart of the server, reads all logs. The fastest of {PASSES}; memory is what
-the process grew by, of all N jobs and while the passes were made.
+after a restart of the server, reads all logs. Wall time / CPU time (of the server and of its call,
+which other work on the machine does not change much); the fastest of {PASSES}. Memory is what the
+server grew by with all N jobs.
 
 {table(headings, rows)}
 
@@ -94,16 +100,16 @@ By itself: `python -m benchmarks.htcondor`.
     def targets(self) -> List[Target]:
         """Return what was to be reached."""
         small, large = self.sizes[0], self.sizes[-1]
-        growth = large.unchanged_s / small.unchanged_s
+        growth = large.unchanged_s[1] / small.unchanged_s[1]
         return [
             Target(
-                f"HTCondor: a pass at N = {large.jobs:,} within {WANTED_S:g} s",
-                f"{seconds(large.unchanged_s)}; {seconds(large.grown_s)} where logs grew",
-                max(large.unchanged_s, large.grown_s) <= WANTED_S,
+                f"HTCondor: a pass at N = {large.jobs:,} within {WANTED_S:g} s of CPU time",
+                f"{seconds(large.unchanged_s[1])}; {seconds(large.grown_s[1])} where logs grew",
+                max(large.unchanged_s[1], large.grown_s[1]) <= WANTED_S,
             ),
             Target(
                 "HTCondor: a pass grows no faster than the number of jobs",
-                f"{growth:.1f} times at {large.jobs / small.jobs:g} times the jobs",
+                f"{growth:.1f} times the CPU time at {large.jobs / small.jobs:g} times the jobs",
                 growth <= 1.2 * large.jobs / small.jobs,
             ),
             Target(
@@ -119,7 +125,7 @@ def measure() -> Passes:
     found = []
     for count in SIZES:
         say(f"HTCondor: passes over {count} jobs")
-        found.append(Size(**in_child(_measure_size, count)))
+        found.append(Size(**in_child(_measure_size, count, timeout_s=600.0)))
     return Passes(found)
 
 
@@ -140,22 +146,27 @@ def _measure_passes(proxy: Any, pool: Path, home: Path, count: int) -> Dict[str,
     before_kb, files = _memory_kb("VmRSS"), _open_files()
     proxy._proxied_manager.get_status(ids[0])  # starts the thread, which looks at one job
     proxy._proxied_manager.observer(None).stop(60)
-    began = time.perf_counter()
-    observer = watching(proxy, ids)
-    observer.look()
-    first_s = time.perf_counter() - began
-    unchanged_s = min(_a_pass(proxy, observer, ids) for _ in range(PASSES))
+    observer: Any = None
+
+    def first() -> None:
+        nonlocal observer
+        observer = watching(proxy, ids)
+        observer.look()
+
+    first_s = _times(first)
+    unchanged_s = _fastest(_times(lambda: _a_pass(proxy, observer, ids)) for _ in range(PASSES))
     grown = []
-    for _ in range(2):
+    for _ in range(PASSES):
         _grow_logs(home, clusters[::10])
-        grown.append(_a_pass(proxy, observer, ids))
+        grown.append(_times(lambda: _a_pass(proxy, observer, ids)))
     files_between, files_most = _open_files() - files, _most_files(observer) - files
     return {
         "jobs": count,
         "first_s": first_s,
         "unchanged_s": unchanged_s,
-        "grown_s": min(grown),
-        "schedd_s": min(_the_query(observer.source) for _ in range(PASSES)),
+        "grown_s": _fastest(grown),
+        "query_s": _fastest(
+            _times(lambda: observer.source._ads("query", "true")) for _ in range(PASSES)),
         "memory_kb": _memory_kb("VmRSS") - before_kb,
         "peak_kb": _memory_kb("VmHWM") - before_kb,
         "files_between": files_between,
@@ -170,20 +181,30 @@ def _grow_logs(home: Path, clusters: Sequence[int]) -> None:
         events.append(log, cluster, 0, events.image_size(900_000, 880, 900_000))
 
 
-def _a_pass(proxy: Any, observer: Any, ids: Sequence[str]) -> float:
-    began = time.perf_counter()
+def _a_pass(proxy: Any, observer: Any, ids: Sequence[str]) -> None:
     observer.look()
     found = {proxy._proxied_manager.get_status(job_id) for job_id in ids}
-    took = time.perf_counter() - began
     assert observer.counters.failed_passes == 0, observer.counters
     assert found == {status.RUNNING}, found
-    return took
 
 
-def _the_query(source: Any) -> float:
-    began = time.perf_counter()
-    source._ads("query", "true")
-    return time.perf_counter() - began
+def _times(work: Callable[[], Any]) -> List[float]:
+    """Return what this took: wall seconds, and CPU seconds with those of its children."""
+    wall, cpu = time.perf_counter(), _cpu_s()
+    work()
+    return [time.perf_counter() - wall, _cpu_s() - cpu]
+
+
+def _cpu_s() -> float:
+    return sum(os.times()[:4])
+
+
+def _fastest(times: Iterable[Times]) -> List[float]:
+    return [min(column) for column in zip(*times)]
+
+
+def _shown(times: Times) -> str:
+    return " / ".join(map(seconds, times))
 
 
 def _most_files(observer: Any) -> int:

@@ -134,17 +134,18 @@ def add_running_jobs(state: Path, home: Path, ids: Sequence[str]) -> List[int]:
     """
     (home / "logs").mkdir()
     clusters: List[int] = control.inject(str(state), len(ids), log_folder=str(home / "logs"))
+    for job_id, cluster in zip(ids, clusters):
+        directory = home / "staging" / job_id
+        directory.mkdir(parents=True)
+        # By hand: Pulsar's setup of 10,000 jobs takes a minute.
+        (directory / "external_id").write_text(json.dumps(str(cluster)))
+        (directory / "running").write_text("true")
+        os.link(home / "logs" / f"{cluster}.log", directory / LOG)
     with control.Store(str(state)).change() as queue:
-        for job_id, cluster in zip(ids, clusters):
-            directory = home / "staging" / job_id
-            directory.mkdir(parents=True)
-            # By hand: Pulsar's setup of 10,000 jobs takes a minute.
-            (directory / "external_id").write_text(json.dumps(str(cluster)))
-            (directory / "running").write_text("true")
-            os.link(home / "logs" / f"{cluster}.log", directory / LOG)
-            job = queue.get(cluster)
-            job.set(PulsarJobDirectory=os.path.realpath(directory))
-            queue.put(job)
+        jobs = list(queue.jobs())
+        for job_id, job in zip(ids, jobs):
+            job.set(PulsarJobDirectory=os.path.realpath(home / "staging" / job_id))
+        queue.put(*jobs)
     return clusters
 
 
