@@ -96,13 +96,18 @@ class FollowedJob:
         return view
 
     def _new_view(self, summary: JobSummary, ad: Optional[Ad], now: Optional[int]) -> JobView:
-        return view_of(
+        view = view_of(
             summary,
             ad if ad is None or now is None else {**ad, "ServerTime": now},
             policy=self.policy(),
             held_answers=self.held_answers + 1,
             sigkill_means_memory=self.sigkill_means_memory,
         )
+        if ad is not None:
+            return view
+        # A log names no job, but it lies in its directory, which is the name our jobs have: else
+        # its end could be taken for that of an older job that had the same id.
+        return replace(view, job_name=os.path.realpath(os.path.dirname(self.log.path)))
 
 
 def _later(view: JobView, before: Optional[int], now: Optional[int]) -> JobView:
