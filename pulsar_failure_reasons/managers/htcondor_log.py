@@ -61,9 +61,8 @@ class JobLog:
             return self.summary
         if self._seen is not None and (now[0] != self._seen[0] or now[1] < self._seen[1]):
             self._position = None
-        anew = self._position is None
         try:
-            events = self._new_events(stat.st_size)
+            events, from_start = self._new_events(stat.st_size)
         except Exception as error:  # the bindings' own exception, or a file that went away
             if not self._told_unreadable:
                 log.info("%s cannot be read now, trying again: %s", self.path, error)
@@ -71,19 +70,21 @@ class JobLog:
             return self.summary
         self._told_unreadable = False
         self._seen = now
-        self._fold(events, anew)
+        self._fold(events, from_start)
         return self.summary
 
-    def _fold(self, events: List[Event], anew: bool) -> None:
+    def _fold(self, events: List[Event], from_start: bool) -> None:
         # A log that was written anew with all its events (a restore, a copy) is not counted
         # twice; one that was cut loses nothing of what was known.
         complete = bool(events) and events[0].get("EventTypeNumber") == JobEvent.SUBMIT
-        summary = self._nothing if anew and complete else self.summary
+        summary = self._nothing if from_start and complete else self.summary
         for event in events:
             summary = advance(summary, event)
         self.summary = summary
 
-    def _new_events(self, size: int) -> List[Event]:
+    def _new_events(self, size: int) -> Tuple[List[Event], bool]:
+        """Return what was written since the last time; or all there is, and True."""
+        from_start = self._position is None
         reader = self._reader()
         try:
             events = _read_all(reader, size)
@@ -95,10 +96,10 @@ class JobLog:
             if not self._told_unreadable:
                 log.info("%s is damaged, it is read without the bindings: %s", self.path, error)
             self._position = None
-            return _read_damaged(self.path)
+            return _read_damaged(self.path), True
         finally:
             reader.close()
-        return events
+        return events, from_start
 
     def _reader(self) -> Any:
         if self._position is None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import logging
+import os
 from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
 
+from pulsar_failure_reasons.drm.base import JobView, Phase
 from pulsar_failure_reasons.drm.htcondor import JobState
 from pulsar_failure_reasons.managers.htcondor_log import JobLog
+from pulsar_failure_reasons.managers.htcondor_source import _later
+from pulsar_failure_reasons.reason import Confidence
 from tests.pulsar_in_process import reason_of
 from tests.pulsar_server import wait_until
 
@@ -148,6 +154,39 @@ def test_other_encoding(log: JobLog) -> None:
     assert (log.read().state, log.summary.releases) == (JobState.RUNNING, 1)
 
 
+def test_damage_in_a_log_that_was_read_so_far(log: JobLog) -> None:
+    """Where the bindings stumble later, nothing is counted twice, then or afterwards."""
+    _write(log, SUBMIT + EXECUTE + HELD_EVENT + RELEASED)
+    assert log.read().releases == 1
+    with open(log.path, "ab") as handle:
+        handle.write(HELD_EVENT.replace("its", "\u00e9t\u00e9").encode("latin-1"))
+    assert (log.read().state, log.summary.releases) == (JobState.HELD, 1)
+    _append(log, RELEASED)
+    assert (log.read().state, log.summary.releases) == (JobState.IDLE, 2)
+    _append(log, EXECUTE)
+    assert (log.read().state, log.summary.releases) == (JobState.RUNNING, 2)
+
+
+def test_unreadable_log_is_told_once(log: JobLog, caplog: pytest.LogCaptureFixture) -> None:
+    """A log that cannot be read is told of once, until it could be read again."""
+    caplog.set_level(logging.INFO, "pulsar.failure_reasons")
+    _write(log, SUBMIT)
+    for _ in range(2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(log, "_new_events", _io_error)
+            for _ in range(3):
+                assert log.read() is log.summary
+        _append(log, EXECUTE)
+        assert log.read().state is JobState.RUNNING
+        _append(log, EXECUTE)
+    told = [r.getMessage() for r in caplog.records if "cannot be read now" in r.getMessage()]
+    assert len(told) == 2
+
+
+def _io_error(size: int) -> Any:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
 def test_no_file_is_held_open(log: JobLog) -> None:
     """Between two looks no descriptor is open, also after an error."""
     before = open_files()
@@ -171,6 +210,26 @@ def test_unchanged_log_is_not_opened(log: JobLog, monkeypatch: pytest.MonkeyPatc
         patch.setattr(log, "_reader", lambda: opened.append("reader"))
         assert log.read().state is JobState.RUNNING
     assert opened == []
+
+
+@pytest.mark.parametrize(
+    "state, before, now, elapsed_s",
+    [
+        ("RUNNING", 100, 130, 90),
+        ("RUNNING", 100, 100, 60),
+        ("RUNNING", 100, 90, 60),
+        ("RUNNING", None, 130, 60),
+        ("RUNNING", 100, None, 60),
+        ("SUSPENDED", 100, 130, 60),
+        ("IDLE", 100, 130, 60),
+    ],
+)
+def test_elapsed_time_of_an_unchanged_job(
+    state: str, before: Any, now: Any, elapsed_s: int
+) -> None:
+    """A view that is used again runs on by the schedd's clock, if the job runs."""
+    view = JobView("7.0", state, Phase.RUNNING, Confidence.CONTROLLER, elapsed_s=60)
+    assert _later(view, before, now).elapsed_s == elapsed_s
 
 
 # --- through the manager ------------------------------------------------------------------
