@@ -322,11 +322,12 @@ def test_slow_file_system_of_one_log(pulsar: Pulsar, monkeypatch: pytest.MonkeyP
 def test_two_looks_at_once(pulsar: Pulsar, pool: Pool) -> None:
     """A launch that looks for its job while the observer looks waits, and no longer than a call."""
     source = pulsar.observer().source
-    source._timeout_s = 0.3
+    usual_s, source._timeout_s = source._timeout_s, 0.3
     source._looking.acquire()
     try:
         with pytest.raises(DrmUnreachableError, match="has not come to its end"):
             source.query_jobs()
     finally:
         source._looking.release()
+        source._timeout_s = usual_s
     assert source.query_jobs() == []
