@@ -203,7 +203,6 @@ def _state_of(ad: Reader, from_history: bool) -> Optional[JobState]:
 
 def _with_ad_values(summary: JobSummary, ad: Reader) -> JobSummary:
     limit_s = ad.whole("AllowedExecuteDuration")
-    submitted = ad.whole("QDate")
     used = memory_used(ad)
     return replace(
         summary,
@@ -213,7 +212,7 @@ def _with_ad_values(summary: JobSummary, ad: Reader) -> JobSummary:
         run_s=_run_s(ad, summary.run_s),
         # Not JobBatchName: operators, destinations and condor_qedit change it.
         job_name=ad.text(JOB_DIRECTORY_ATTRIBUTE) or summary.job_name,
-        submitted_at=str(submitted) if submitted is not None else summary.submitted_at,
+        submitted_at=_submission(ad) or summary.submitted_at,
         walltime_limit_s=limit_s if limit_s is not None else ad.whole("AllowedJobDuration"),
         releases_itself=ad.is_set("PeriodicRelease"),
         memory_request_bytes=times(ad.whole("RequestMemory"), MEGABYTE)
@@ -222,6 +221,13 @@ def _with_ad_values(summary: JobSummary, ad: Reader) -> JobSummary:
         disk_request_bytes=times(ad.whole("RequestDisk"), KILOBYTE) or summary.disk_request_bytes,
         disk_used_bytes=summary.disk_used_bytes or times(ad.whole("DiskUsage_RAW"), KILOBYTE),
     )
+
+
+def _submission(ad: Reader) -> Optional[str]:
+    """Return what tells one submission from all others; None where the ad does not say when."""
+    submitted, directory = ad.whole("QDate"), ad.text(JOB_DIRECTORY_ATTRIBUTE)
+    # Both: two jobs are submitted in one second, and one directory sees several attempts.
+    return None if submitted is None else " ".join(filter(None, (str(submitted), directory)))
 
 
 def _run_s(ad: Reader, logged_s: Optional[int]) -> Optional[int]:

@@ -240,3 +240,12 @@ def test_elapsed_by_state(status, elapsed_s):
     ad = {"ClusterId": 7, "JobStatus": status, "JobCurrentStartDate": 100, "ServerTime": 160,
           "LastRemoteWallClockTime": 20.0}
     assert view_of(JobSummary(run_s=30), ad).elapsed_s == elapsed_s
+
+
+def test_submission_is_told_by_second_and_directory():
+    """Two jobs of one second and one cluster id (a schedd set up anew) are two submissions."""
+    ad = {"ClusterId": 7, "JobStatus": 2, "QDate": 100}
+    assert view_of(JobSummary(), ad).submitted_at == "100"
+    ours = view_of(JobSummary(), {**ad, "PulsarJobDirectory": "/staging/1"})
+    assert (ours.submitted_at, ours.job_name) == ("100 /staging/1", "/staging/1")
+    assert view_of(JobSummary(), {"ClusterId": 7, "JobStatus": 2}).submitted_at is None
