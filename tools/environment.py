@@ -3,7 +3,10 @@
     python3 tools/environment.py EXTRA [--python PATH] -- PYTHON-ARGUMENTS...
 
 EXTRA is one of the extras of pyproject.toml. The environment `.env/EXTRA-X.Y` holds this checkout
-(editable) and that extra. Progress goes to stderr, pip's full output to a log beside it.
+(editable) and that extra. Or it is a release of Galaxy (`galaxy-26.1`): then `.env/galaxy-26.1`
+holds that Galaxy, what the tests need beside it, and this checkout without extras, as a site has
+it: a pulsar-app would overwrite the Pulsar library that Galaxy brings. Progress goes to stderr, the
+full output of pip or uv to a log beside it.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import List
+from typing import Dict, List, Optional
+
+import galaxy_releases
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".env"
@@ -34,16 +39,62 @@ def ensure(extra: str, python: str = sys.executable) -> pathlib.Path:
     Raises:
         SystemExit: it cannot be made; the message says why and what to do.
     """
-    folder = ENVIRONMENTS / ("%s-%s" % (extra, _version(python)))
+    if extra in galaxy_releases.REQUIREMENTS:
+        name, make = extra, _make_galaxy
+    else:
+        name, make = "%s-%s" % (extra, _version(python)), _make
+    folder = ENVIRONMENTS / name
     ENVIRONMENTS.mkdir(exist_ok=True)
     stamp = folder / "stamp"
     with open("%s.lock" % folder, "w") as lock:
         # Two `make` at once must not build the same environment.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not stamp.is_file() or stamp.read_text() != _fingerprint():
-            _make(folder, extra, python)
-            stamp.write_text(_fingerprint())
+        if not stamp.is_file() or stamp.read_text() != _fingerprint(extra):
+            make(folder, extra, python)
+            stamp.write_text(_fingerprint(extra))
     return folder / "bin" / "python"
+
+
+def _make_galaxy(folder: pathlib.Path, release: str, python: str) -> None:
+    """Make the environment of a Galaxy release anew: an upgrade of one in place is not a site's."""
+    _say("making %s (about 300 packages; a minute or some) ..." % folder.relative_to(ROOT))
+    shutil.rmtree(folder, ignore_errors=True)
+    python = galaxy_releases.interpreter(python)
+    _provide_venv(python)
+    _run([python, "-m", "venv", str(folder)], folder)
+    packages = [*galaxy_releases.REQUIREMENTS[release], "--editable", str(ROOT)]
+    inside = str(folder / "bin" / "python")
+    try:
+        # pip needs four minutes for what takes uv half a one.
+        uv = [_uv(python), "pip", "install", "--python", inside]
+        _run(uv + packages, folder, _uv_settings(inside))
+    except SystemExit as error:
+        _say("%s\nuv cannot do it; trying pip (some minutes)" % error)
+        _run([inside, "-m", "pip", "install", "--disable-pip-version-check"] + packages, folder)
+
+
+def _uv(python: str) -> str:
+    """Return the program uv, kept in an environment of its own."""
+    folder = ENVIRONMENTS / "uv"
+    program = folder / "bin" / "uv"
+    pip = [str(folder / "bin" / "python"), "-m", "pip"]
+    with open("%s.lock" % folder, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.is_file():
+            _run([python, "-m", "venv", str(folder)], folder)
+            _run(pip + ["install", "--disable-pip-version-check", "uv"], folder)
+    return str(program)
+
+
+def _uv_settings(python: str) -> Dict[str, str]:
+    """Return variables that tell uv what pip's own configuration on this machine tells pip."""
+    listed = subprocess.run([python, "-m", "pip", "config", "list"], stdout=subprocess.PIPE,
+                            universal_newlines=True, timeout=60).stdout
+    found = dict(re.findall(r"^(?:global|install|:env:)\.(\S+?)='(.*)'$", listed, re.MULTILINE))
+    names = {"cert": "SSL_CERT_FILE", "index-url": "UV_DEFAULT_INDEX",
+             "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
+    settings = {names[name]: found[name] for name in names if name in found}
+    return {**os.environ, **settings, "UV_INDEX_STRATEGY": "unsafe-best-match"}
 
 
 def _make(folder: pathlib.Path, extra: str, python: str) -> None:
@@ -73,11 +124,11 @@ def _provide_venv(python: str) -> None:
                        env=dict(os.environ, DEBIAN_FRONTEND="noninteractive"))
 
 
-def _run(command: List[str], folder: pathlib.Path) -> None:
+def _run(command: List[str], folder: pathlib.Path, env: Optional[Dict[str, str]] = None) -> None:
     log = pathlib.Path("%s.log" % folder)
     with open(log, "wb") as output:
         completed = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                   timeout=INSTALL_TIMEOUT_S)
+                                   timeout=INSTALL_TIMEOUT_S, env=env)
     if completed.returncode != 0:
         tail = log.read_text(errors="replace").splitlines()[-15:]
         raise SystemExit("%s\nfailed: %s (all of it: %s)" % (
@@ -90,10 +141,12 @@ def _version(python: str) -> str:
                           universal_newlines=True).stdout.strip()
 
 
-def _fingerprint() -> str:
+def _fingerprint(extra: str) -> str:
     digest = hashlib.sha256(_installed_tables((ROOT / "pyproject.toml").read_text()).encode())
     for name in COPIED:
         digest.update((ROOT / name).read_bytes())
+    for requirement in galaxy_releases.REQUIREMENTS.get(extra, ()):
+        digest.update(requirement.encode())
     return digest.hexdigest()
 
 
