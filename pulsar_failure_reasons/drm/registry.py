@@ -1,4 +1,7 @@
-"""The DRMs we know, one line each. A new one is its module and a line here."""
+"""The DRMs we know, one line each. A new one is its module and a line here.
+
+What each module has is told in ``docs/adding-a-drm.md``.
+"""
 
 from __future__ import annotations
 
@@ -13,4 +16,13 @@ DRM_MODULES: Dict[str, ModuleType] = {
     "lsf": lsf,
     "pbs": pbs,
     "gridengine": gridengine,
+}
+
+#: What people call each DRM.
+LABELS: Dict[str, str] = {name: module.LABEL for name, module in DRM_MODULES.items()}
+#: The other names that a DRM goes by, and which of ours that is.
+OTHER_NAMES: Dict[str, str] = {
+    other: name
+    for name, module in DRM_MODULES.items()
+    for other in getattr(module, "OTHER_NAMES", ())
 }

@@ -32,6 +32,7 @@ from ..judgement import COMPLETE, FAILED, JobFiles
 from ..observer import Observer, Source, shared_observer
 from ..reason import clean_text
 from ..stderr_tail import read_tail
+from .cli_module import ModuleSource
 from .cli_plugins import Plugins
 from .cli_shell import Link
 from .cli_source import GridEngineSource, LsfSource, PbsSource, PluginSource
@@ -245,6 +246,8 @@ class CliQueueManager(RecordingManager):
             return PbsSource(self._link, self._accounting)
         if self.drm == "gridengine":
             return GridEngineSource(self._link, self._accounting)
+        if self._plugins.drm.module is not None:
+            return ModuleSource(self._link, self._plugins.drm.module, self._accounting)
         return PluginSource(self._link, self._plugins.job, self.drm_label)
 
     def classify_stderr(self, text: str, external_id: Optional[str]) -> Optional[StderrFinding]:

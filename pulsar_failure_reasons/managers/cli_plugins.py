@@ -1,9 +1,10 @@
-"""Job plugins by name: Pulsar's own and those of the site, and one for Grid Engine."""
+"""Job plugins by name: Pulsar's own and those of the site, and those for DRMs that it lacks."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, Dict, Mapping, Optional, Tuple
 
@@ -11,6 +12,7 @@ from pulsar.managers.util.cli import DEFAULT_SHELL_PLUGIN, CliInterface
 
 from ..drm.registry import DRM_MODULES
 from ..errors import ConfigurationError
+from .cli_module import ModulePlugin
 
 log = logging.getLogger("pulsar.failure_reasons.cli")
 
@@ -47,11 +49,16 @@ class Drm:
     name_options: Tuple[str, ...] = ("-J", "-N")
 
 
+def _drm(name: str, submit_command: str, name_options: Tuple[str, ...]) -> Drm:
+    module = DRM_MODULES[name]
+    return Drm(name, module.LABEL, module, submit_command, name_options)
+
+
 _DRMS = {
-    "slurm": Drm("slurm", "Slurm", DRM_MODULES["slurm"], "sbatch", ("--j", "-J")),
-    "lsf": Drm("lsf", "LSF", DRM_MODULES["lsf"], "bsub", ("-J",)),
-    "pbs": Drm("pbs", "PBS", DRM_MODULES["pbs"], "qsub", ("-N",)),
-    "gridengine": Drm("gridengine", "Grid Engine", DRM_MODULES["gridengine"], "qsub", ("-N",)),
+    "slurm": _drm("slurm", "sbatch", ("--j", "-J")),
+    "lsf": _drm("lsf", "bsub", ("-J",)),
+    "pbs": _drm("pbs", "qsub", ("-N",)),
+    "gridengine": _drm("gridengine", "qsub", ("-N",)),
 }
 _DRM_OF_PLUGIN = {
     "Slurm": "slurm",
@@ -61,6 +68,14 @@ _DRM_OF_PLUGIN = {
     "Torque": "pbs",
     "OpenPBS": "pbs",
     GRID_ENGINE: "gridengine",
+}
+#: DRMs whose modules describe their commands, by the name of their job plugin.
+_DESCRIBED = {
+    module.BY_COMMAND.job_plugin: _drm(
+        name, module.BY_COMMAND.submit_command, module.BY_COMMAND.name_options
+    )
+    for name, module in DRM_MODULES.items()
+    if hasattr(module, "BY_COMMAND")
 }
 
 
@@ -77,7 +92,7 @@ class Plugins:
         self._interface = CliInterface()
         self._shell_params = dict(shell_params)
         self.shell_name = str(shell_params.get("plugin", DEFAULT_SHELL_PLUGIN))
-        known = {**self._interface.cli_job_interfaces, GRID_ENGINE: GridEngine}
+        known = {**self._interface.cli_job_interfaces, **_our_plugins()}
         name = _found(job_params.get("plugin"), known, _SPELLINGS)
         if name is None:
             raise ConfigurationError(
@@ -91,9 +106,7 @@ class Plugins:
             )
         self.job_name = name
         self.job = known[name](**job_params)
-        ours = known[name].__module__.startswith(("pulsar.", __name__.partition(".")[0] + "."))
-        drm_name = _DRM_OF_PLUGIN.get(name) if ours else None
-        self.drm = _DRMS[drm_name] if drm_name else Drm(name.lower(), name)
+        self.drm = _drm_of(name, known[name])
 
     def make_shell(self) -> Any:
         """Return a new shell; may connect, and raise whatever the plugin raises."""
@@ -104,6 +117,24 @@ class Plugins:
         """What messages call the host behind the shell."""
         host = self._shell_params.get("hostname")
         return f"{self.shell_name} to {host}" if host else self.shell_name
+
+
+def _our_plugins() -> Dict[str, Any]:
+    described = {
+        name: partial(ModulePlugin, drm.module.BY_COMMAND)
+        for name, drm in _DESCRIBED.items()
+        if drm.module is not None
+    }
+    return {GRID_ENGINE: GridEngine, **described}
+
+
+def _drm_of(name: str, plugin: Any) -> Drm:
+    """Return the DRM that a job plugin submits to; of a site's own all we know is its name."""
+    if name in _DESCRIBED:
+        return _DESCRIBED[name]
+    ours = plugin.__module__.startswith(("pulsar.", __name__.partition(".")[0] + "."))
+    drm_name = _DRM_OF_PLUGIN.get(name) if ours else None
+    return _DRMS[drm_name] if drm_name else Drm(name.lower(), name)
 
 
 def _found(

@@ -38,7 +38,7 @@ _SINGLE_QACCT = 10
 ErrorFromCommand = Callable[[Sequence[str], int, str], Optional[DrmError]]
 
 
-class _Asked:
+class Asked:
     """Commands of one DRM: run, and their failure told from an answer."""
 
     def __init__(
@@ -81,7 +81,7 @@ class LsfSource:
     label = "LSF"
 
     def __init__(self, link: Link, accounting: str) -> None:
-        self._asked = _Asked(link, lsf.clean_environment, lsf.error_from_command)
+        self._asked = Asked(link, lsf.clean_environment, lsf.error_from_command)
         self._accounting = accounting
         self._speaks_json: Optional[bool] = None
 
@@ -153,7 +153,7 @@ class PbsSource:
     label = "PBS"
 
     def __init__(self, link: Link, accounting: str) -> None:
-        self._asked = _Asked(link, pbs.clean_environment, pbs.error_from_command)
+        self._asked = Asked(link, pbs.clean_environment, pbs.error_from_command)
         self._accounting = accounting
         self._flavour: Optional[pbs.Flavour] = None
         self._speaks_text_only = False
@@ -241,7 +241,7 @@ class GridEngineSource:
     label = "Grid Engine"
 
     def __init__(self, link: Link, accounting: str) -> None:
-        self._asked = _Asked(link, gridengine.clean_environment, gridengine.error_from_command)
+        self._asked = Asked(link, gridengine.clean_environment, gridengine.error_from_command)
         self._accounting = accounting
         self._error_reasons: Dict[str, str] = {}
         self._being_deleted: Set[str] = set()

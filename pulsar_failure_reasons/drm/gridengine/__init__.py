@@ -35,8 +35,15 @@ from .qstat import parse_error_reasons, parse_qstat, with_error_reasons
 from .states import StateLetter, canonical_state, is_being_deleted, phase_of
 from .stderr import classify_stderr
 
+#: For people.
+LABEL = "Grid Engine"
+#: What else people call it.
+OTHER_NAMES = ("sge", "uge")
+
 __all__ = [
     "FAILED_CODES",
+    "LABEL",
+    "OTHER_NAMES",
     "StateLetter",
     "canonical_state",
     "classify_error_reason",

@@ -27,6 +27,11 @@ from .events import JobState, JobSummary, advance, summarize_events
 from .hold_policy import DEFAULT_HOLD_POLICY, HoldDecision, HoldPolicy, hold_decision
 from .views import EndFinding, classify_end, view_of, view_of_history_ad, with_ad
 
+#: For people.
+LABEL = "HTCondor"
+#: What else people call it.
+OTHER_NAMES = ("condor",)
+
 __all__ = [
     "DEFAULT_HOLD_POLICY",
     "EndFinding",
@@ -41,6 +46,8 @@ __all__ = [
     "JobState",
     "JobStatus",
     "JobSummary",
+    "LABEL",
+    "OTHER_NAMES",
     "Removal",
     "VacateReasonCode",
     "advance",

@@ -35,8 +35,12 @@ from .report import classify_report, classify_stderr
 from .states import LsfState, canonical_state
 from .termination import TERMINATIONS, find_termination
 
+#: For people.
+LABEL = "LSF"
+
 __all__ = [
     "Description",
+    "LABEL",
     "LsfState",
     "TERMINATIONS",
     "bacct_command",

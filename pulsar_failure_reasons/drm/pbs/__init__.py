@@ -36,8 +36,15 @@ from .qstat import parse_qstat_json, parse_qstat_text, parse_qstat_xml
 from .states import PbsState, canonical_state
 from .stderr import classify_stderr
 
+#: For people.
+LABEL = "PBS"
+#: What else people call it.
+OTHER_NAMES = ("torque", "openpbs", "pbspro")
+
 __all__ = [
     "Flavour",
+    "LABEL",
+    "OTHER_NAMES",
     "PbsJob",
     "PbsState",
     "canonical_state",

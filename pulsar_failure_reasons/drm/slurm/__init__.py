@@ -34,10 +34,14 @@ from .squeue import parse_squeue
 from .states import COMPACT_CODES, END_STATES, SlurmState, cancelled_by, canonical_state
 from .stderr import classify_stderr
 
+#: For people.
+LABEL = "Slurm"
+
 __all__ = [
     "COMPACT_CODES",
     "Description",
     "END_STATES",
+    "LABEL",
     "SlurmState",
     "cancelled_by",
     "canonical_state",
@@ -50,10 +54,10 @@ __all__ = [
     "parse_scontrol",
     "parse_squeue",
     "parse_submission",
+    "read_captured",
     "sacct_command",
     "sbatch_command",
     "scancel_command",
     "scontrol_show_command",
-    "read_captured",
     "squeue_command",
 ]
