@@ -1,34 +1,31 @@
 """The command `pulsar-failure-reasons`.
 
-It works in the base install, so it needs nothing but the standard library. Exit code: 0 fine, 1
-found a problem, 2 could not run.
+Exit code: 0 fine, 1 found a problem, 2 could not run. Data goes to stdout, all else to stderr.
+`run` needs nothing but the standard library, since Pulsar is started with it; all other commands
+need the extra `[tools]`.
 """
 
 from __future__ import annotations
 
-import argparse
-from importlib import metadata
+import sys
 from typing import List, Optional
 
-from pulsar_failure_reasons.cli import explain, run
+PROGRAM = "pulsar-failure-reasons"
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """Run one subcommand and return the process's exit code."""
-    arguments = _parser().parse_args(argv)
-    exit_code: int = arguments.handler(arguments)
-    return exit_code
+    """Run one command and return the process's exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:1] == ["run"]:
+        from pulsar_failure_reasons.cli import run
 
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pulsar-failure-reasons",
-        description="Tell Galaxy why the DRM ended a Pulsar job.",
-    )
-    parser.add_argument(
-        "--version", action="version", version=metadata.version("pulsar-failure-reasons")
-    )
-    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    run.add_parser(subcommands)
-    explain.add_parser(subcommands)
-    return parser
+        return run.main(arguments[1:])
+    try:
+        from pulsar_failure_reasons.cli import commands
+    except ModuleNotFoundError as missing:
+        print(
+            f"{PROGRAM}: there is no {missing.name} here; only `run` works without it. "
+            f"Install: pip install '{PROGRAM}[tools]'", file=sys.stderr,
+        )
+        return 2
+    return commands.main(arguments)

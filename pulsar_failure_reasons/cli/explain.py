@@ -1,99 +1,113 @@
 """``pulsar-failure-reasons explain``: why did this job end, and how do you know?
 
-Reads what a DRM said (a file, or standard input) or an HTCondor hold code, with the same rules as
-the managers. The text stands for what the DRM says; without a ``return_code``, a non-zero exit of
-the job's own is the tool's.
+Four ways in: a Pulsar job id (its job directory, or the ledger), an external id (the DRM is asked
+now), a text that a DRM printed, and an HTCondor hold code. The same rules as in the managers; a
+text stands for what the DRM says, and without a ``return_code`` a non-zero exit of the job's own
+is the tool's.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
+import click
+
+from pulsar_failure_reasons.cli import ask, job
+from pulsar_failure_reasons.cli.answer import answer_of_text, as_lines
+from pulsar_failure_reasons.cli.commands import Refused
 from pulsar_failure_reasons.drm import htcondor
 from pulsar_failure_reasons.drm.captured import Captured
-from pulsar_failure_reasons.drm.registry import DRM_MODULES
-from pulsar_failure_reasons.message import write_message
-from pulsar_failure_reasons.reason import CAUSE_TABLE, Cause, Evidence, clean_text
+from pulsar_failure_reasons.drm.external_ids import parse_external_id
+from pulsar_failure_reasons.drm.registry import DRM_MODULES, LABELS, OTHER_NAMES
+from pulsar_failure_reasons.errors import FailureReasonsError
+from pulsar_failure_reasons.reason import Evidence
 
-#: Names for people, and the other names that a DRM goes by.
-LABELS = {
-    "slurm": "Slurm",
-    "htcondor": "HTCondor",
-    "lsf": "LSF",
-    "pbs": "PBS",
-    "gridengine": "Grid Engine",
-}
-#: A flavour of PBS is told to the reader: its negative numbers mean other things.
-OTHER_NAMES = {
-    "torque": "pbs",
-    "openpbs": "pbs",
-    "pbspro": "pbs",
-    "sge": "gridengine",
-    "uge": "gridengine",
-    "condor": "htcondor",
-}
-EXAMPLES = """\
-examples:
-  sacct -j 123 | pulsar-failure-reasons explain --drm slurm -
+EPILOG = """\b
+Examples:
+  pulsar-failure-reasons explain 42 --app /etc/pulsar/app.yml
+  pulsar-failure-reasons explain --drm slurm 123456
+  sacct -j 123456 | pulsar-failure-reasons explain --drm slurm -
   pulsar-failure-reasons explain --drm htcondor --source userlog job_condor.log
   pulsar-failure-reasons explain --drm torque --source qstat-f --format json job.txt
   pulsar-failure-reasons explain --drm htcondor --hold-code 26 --hold-reason "MEMORY EXCEEDED"
+
+\b
+Exit code: 0 with an answer (also "cannot tell"), 2 where there is nothing to read.
 """
+SOURCE_HELP = (
+    "What the text is: scontrol, sacct, squeue, stderr, userlog, ad, bjobs, bhist, qstat-f, "
+    "tracejob, qacct ...; auto tells it from the text."
+)
 
 
-def add_parser(subcommands: Any) -> None:
-    """Add ``explain`` to the subcommands of ``pulsar-failure-reasons``."""
-    parser = subcommands.add_parser(
-        "explain",
-        help="say why a job ended, from what its DRM said",
-        description="Say why a job ended, and how that is known, from what its DRM said.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--drm", required=True, choices=sorted([*LABELS, *OTHER_NAMES]), help="which DRM said it"
-    )
-    parser.add_argument(
-        "--source", default="auto", metavar="NAME",
-        help="what the text is (scontrol, sacct, squeue, stderr, userlog, ad, bjobs, bhist, "
-        "qstat-f, tracejob, qacct ...; default: auto, told from the text itself)",
-    )
-    parser.add_argument("--job", metavar="ID", help="the job meant, where the text has several")
-    parser.add_argument("--hold-code", type=int, metavar="N", help="an HTCondor HoldReasonCode")
-    parser.add_argument("--hold-subcode", type=int, default=0, metavar="N")
-    parser.add_argument("--hold-reason", default="", metavar="TEXT")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
-    parser.add_argument("file", nargs="?", metavar="FILE", help="the text; - is standard input")
-    parser.set_defaults(handler=explain)
+@click.command("explain", epilog=EPILOG)
+@click.argument("target", required=False, metavar="[JOB_ID|EXTERNAL_ID|FILE|-]")
+@click.option("--app", metavar="APP.YML", help="The target is a Pulsar job id of this server.")
+@click.option("--manager", metavar="NAME", help="With --app: look only at this manager's jobs.")
+@click.option("--drm", metavar="NAME", type=click.Choice(sorted([*LABELS, *OTHER_NAMES])),
+              help="Which DRM said it, or is to be asked: " + ", ".join(sorted(LABELS)) + ".")
+@click.option("--source", default="auto", metavar="NAME", show_default=True, help=SOURCE_HELP)
+@click.option("--job", "job_meant", metavar="ID", help="The job meant, where a text has several.")
+@click.option("--hold-code", type=int, metavar="N", help="An HTCondor HoldReasonCode.")
+@click.option("--hold-subcode", type=int, default=0, metavar="N", help="And its subcode.")
+@click.option("--hold-reason", default="", metavar="TEXT", help="And its HoldReason.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def command(target: Optional[str], app: Optional[str], form: str, **options: Any) -> None:
+    """Say why a job ended, and how that is known.
 
-
-def explain(arguments: argparse.Namespace) -> int:
-    """Run the command; 2 only where there is nothing to read."""
-    drm = OTHER_NAMES.get(arguments.drm, arguments.drm)
-    if arguments.hold_code is not None:
-        captured = _read_hold(arguments)
+    The target is a Pulsar job id with --app. With --drm it is a file with what the DRM printed
+    (- is standard input), or an external id where no such file is there: then the DRM is asked.
+    """
+    try:
+        answer = job.explain_job(app, _target(target), options["manager"]) if app else \
+            _explain_drm(target, options)
+    except FailureReasonsError as error:
+        raise Refused(str(error)) from None
+    if form == "json":
+        click.echo(json.dumps(answer, indent=2))
     else:
-        text = _read_text(arguments.file)
-        if text is None:
-            return 2
-        source = arguments.source if drm == arguments.drm else f"{arguments.drm}+{arguments.source}"
-        captured = DRM_MODULES[drm].read_captured(text, source, arguments.job)
-    answer = as_answer(captured, LABELS[drm])
-    if arguments.format == "json":
-        print(json.dumps(answer, indent=2))
-    else:
-        print("\n".join(as_lines(answer)))
-    return 0
+        click.echo("\n".join(as_lines(answer)))
 
 
-def _read_text(path: Optional[str]) -> Optional[str]:
-    """Return the text to read; None, with a line on stderr, where there is none."""
-    if path is None:
-        _refuse("name a file with the DRM's text, or - for standard input")
-        return None
+def _target(target: Optional[str]) -> str:
+    if target is None:
+        raise Refused("name a job id, a file with the DRM's text, or - for standard input")
+    return target
+
+
+def _explain_drm(target: Optional[str], options: Dict[str, Any]) -> Dict[str, Any]:
+    name = options["drm"]
+    if name is None:
+        raise Refused("name the DRM with --drm, or the server with --app for a Pulsar job id")
+    drm = OTHER_NAMES.get(name, name)
+    if options["hold_code"] is not None:
+        if drm != "htcondor":
+            raise Refused("--hold-code is HTCondor's: use it with --drm htcondor")
+        return answer_of_text(_read_hold(options), LABELS[drm])
+    if _is_external_id(_target(target)):
+        return answer_of_text(ask.ask_drm(drm, _target(target)), LABELS[drm])
+    # A flavour of PBS is told to the reader: its negative numbers mean other things.
+    source = options["source"] if drm == name else f"{name}+{options['source']}"
+    text = _read_text(_target(target))
+    return answer_of_text(
+        DRM_MODULES[drm].read_captured(text, source, options["job_meant"]), LABELS[drm]
+    )
+
+
+def _is_external_id(target: str) -> bool:
+    if target == "-" or os.path.exists(target):
+        return False
+    try:
+        return target[0].isdigit() and parse_external_id(target) is not None
+    except (FailureReasonsError, IndexError):
+        return False
+
+
+def _read_text(path: str) -> str:
+    """Return the text to read; raise Refused, with what is wrong, where there is none."""
     try:
         if path == "-":
             raw = sys.stdin.buffer.read()
@@ -101,82 +115,22 @@ def _read_text(path: Optional[str]) -> Optional[str]:
             with open(path, "rb") as handle:
                 raw = handle.read()
     except OSError as error:
-        _refuse(f"{path} cannot be read: {error.strerror or error}")
-        return None
+        raise Refused(f"{path} cannot be read: {error.strerror or error}") from None
     if not raw.strip():
-        _refuse(f"{'standard input' if path == '-' else path} is empty")
-        return None
+        raise Refused(f"{'standard input' if path == '-' else path} is empty")
     return raw.decode("utf-8", errors="replace")
 
 
-def _refuse(why: str) -> None:
-    print(f"pulsar-failure-reasons explain: {why}", file=sys.stderr)
-
-
-def _read_hold(arguments: argparse.Namespace) -> Captured:
+def _read_hold(options: Dict[str, Any]) -> Captured:
     """Return what a hold by its code, subcode and reason says, as a hold that nobody releases."""
-    hold = htcondor.classify_hold(
-        arguments.hold_code, arguments.hold_subcode, arguments.hold_reason
-    )
-    said = f"{htcondor.name_hold(hold.code, hold.subcode)} {arguments.hold_reason}"
-    evidence = (Evidence("hold", "HoldReasonCode", said),)
+    reason = options["hold_reason"]
+    hold = htcondor.classify_hold(options["hold_code"], options["hold_subcode"], reason)
+    said = f"{htcondor.name_hold(hold.code, hold.subcode)} {reason}"
     failure = hold.kind is htcondor.HoldKind.FAILURE
     return Captured(
         ended=failure,
         cause=hold.cause if failure else None,
         confidence=hold.confidence,
         detail=hold.detail,
-        evidence=evidence,
+        evidence=(Evidence("hold", "HoldReasonCode", said),),
     )
-
-
-def as_answer(captured: Captured, label: str) -> Dict[str, Any]:
-    """Return the answer as JSON values.
-
-    ``ended`` is true, false or null (cannot tell); ``cause`` is null for a job that ended well
-    or has not ended; ``runner_state`` is what Galaxy would be told, null for nothing.
-    """
-    cause = captured.cause if captured.ended is not False else None
-    row = CAUSE_TABLE[cause] if cause is not None else None
-    told = captured.ended is True and row is not None
-    return {
-        "ended": captured.ended,
-        "cause": cause.value if cause else None,
-        "runner_state": row.runner_state if told and row else None,
-        "fault": row.fault.value if told and row else None,
-        "confidence": captured.confidence.value if captured.confidence else None,
-        "message": _message(captured, cause, label),
-        "external_id": captured.external_id,
-        "cancelled_by": captured.cancelled_by,
-        "evidence": [
-            {"source": item.source, "field": item.field, "value": item.value}
-            for item in captured.evidence
-        ],
-    }
-
-
-def _message(captured: Captured, cause: Optional[Cause], label: str) -> str:
-    detail = clean_text(captured.detail)
-    if captured.ended is None:
-        return "the text does not tell whether and how the job ended"
-    if captured.ended is False:
-        return "the job has not ended" + (f": {detail}" if detail else "")
-    if cause is None:
-        return "the job ended well"
-    return write_message(
-        label, cause, detail, None,
-        external_id=captured.external_id, cancelled_by=captured.cancelled_by,
-    )
-
-
-def as_lines(answer: Dict[str, Any]) -> List[str]:
-    """Return the answer for people: the sentence, what Galaxy sees, and the evidence."""
-    lines = [answer["message"]]
-    for name in ("cause", "fault", "confidence"):
-        if answer[name]:
-            lines.append(f"  {name + ':':<14}{answer[name]}")
-    if answer["ended"] is True:
-        lines.append(f"  {'Galaxy sees:':<14}{answer['runner_state'] or 'no reason'}")
-    for item in answer["evidence"]:
-        lines.append(f"  {'evidence:':<14}{item['source']} {item['field']} = {item['value']}")
-    return lines

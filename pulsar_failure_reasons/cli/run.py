@@ -5,29 +5,34 @@ The command is one of this environment's console scripts, run in this process af
 
 from __future__ import annotations
 
-import argparse
 import sys
 from importlib import metadata
-from typing import Any, Dict, List, Optional
+from typing import Dict, List, Optional
 
 from pulsar_failure_reasons import pulsar_hooks
 
+USAGE = """\
+Usage: pulsar-failure-reasons run SCRIPT [ARGUMENTS]...
+
+Run a console script of this environment (pulsar-main, pulsar-serve, gunicorn ...) in this process
+with the seams in place, for sites that forbid .pth files. The arguments are passed as they are.
+
+Example:
+  pulsar-failure-reasons run pulsar-main --mode paster -c /etc/pulsar
+"""
 # What Pulsar is served with; other console scripts can be run too, but are not suggested.
 _SERVERS = ("pulsar-main", "pulsar-serve", "gunicorn", "uwsgi", "waitress-serve")
 
 
-def add_parser(subcommands: Any) -> None:
-    """Add `run` to the subcommands of `pulsar-failure-reasons`."""
-    parser = subcommands.add_parser(
-        "run",
-        help="run a console script of this environment with the seams in place",
-        description="Run a console script of this environment (pulsar-main, pulsar-serve, "
-        "gunicorn ...) in this process with the seams in place. For sites that forbid .pth files.",
-    )
-    parser.add_argument("script", metavar="SCRIPT", help="such as pulsar-main")
-    parser.add_argument("arguments", metavar="...", nargs=argparse.REMAINDER,
-                        help="its arguments, passed as they are")
-    parser.set_defaults(handler=lambda arguments: run(arguments.script, arguments.arguments))
+def main(arguments: List[str]) -> int:
+    """Run the console script that the arguments name, and return its exit code."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(USAGE, end="")
+        return 0
+    if not arguments or arguments[0].startswith("-"):
+        print(USAGE, end="", file=sys.stderr)
+        return _refuse("name the console script to run, such as pulsar-main")
+    return run(arguments[0], arguments[1:])
 
 
 def run(script: str, arguments: List[str]) -> int:

@@ -31,7 +31,7 @@ from .commands import (
 )
 from .failed import FAILED_CODES
 from .qacct import parse_qacct
-from .qstat import parse_error_reasons, parse_qstat, with_error_reasons
+from .qstat import parse_error_reasons, parse_qstat, parse_workdirs, with_error_reasons
 from .states import StateLetter, canonical_state, is_being_deleted, phase_of
 from .stderr import classify_stderr
 
@@ -40,7 +40,14 @@ LABEL = "Grid Engine"
 #: What else people call it.
 OTHER_NAMES = ("sge", "uge")
 
+#: What an admin would ask about one job: the qmaster first, then accounting.
+EXPLAIN_COMMANDS = (
+    ("qstat", "-j", "{id}"),
+    ("qacct", "-j", "{id}"),
+)
+
 __all__ = [
+    "EXPLAIN_COMMANDS",
     "FAILED_CODES",
     "LABEL",
     "OTHER_NAMES",
@@ -56,6 +63,7 @@ __all__ = [
     "parse_qacct",
     "parse_qstat",
     "parse_submission",
+    "parse_workdirs",
     "phase_of",
     "qacct_command",
     "qacct_user_command",

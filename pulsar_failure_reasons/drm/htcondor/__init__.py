@@ -32,8 +32,15 @@ LABEL = "HTCondor"
 #: What else people call it.
 OTHER_NAMES = ("condor",)
 
+#: What an admin would ask about one job: the schedd's queue first, then its history.
+EXPLAIN_COMMANDS = (
+    ("condor_q", "-long", "{id}"),
+    ("condor_history", "-long", "-limit", "1", "{id}"),
+)
+
 __all__ = [
     "DEFAULT_HOLD_POLICY",
+    "EXPLAIN_COMMANDS",
     "EndFinding",
     "FAILURE_TO_RUNNER_STATE",
     "HOLD_REASON_TO_RUNNER_STATE",

@@ -38,8 +38,15 @@ from .termination import TERMINATIONS, find_termination
 #: For people.
 LABEL = "LSF"
 
+#: What an admin would ask about one job: the controller first, then the event files.
+EXPLAIN_COMMANDS = (
+    ("bjobs", "-l", "{id}"),
+    ("bhist", "-n", "0", "-l", "{id}"),
+)
+
 __all__ = [
     "Description",
+    "EXPLAIN_COMMANDS",
     "LABEL",
     "LsfState",
     "TERMINATIONS",

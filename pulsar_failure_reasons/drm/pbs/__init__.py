@@ -41,7 +41,15 @@ LABEL = "PBS"
 #: What else people call it.
 OTHER_NAMES = ("torque", "openpbs", "pbspro")
 
+#: What an admin would ask about one job: with history, where PBS keeps one, then the logs.
+EXPLAIN_COMMANDS = (
+    ("qstat", "-x", "-f", "{id}"),
+    ("qstat", "-f", "{id}"),
+    ("tracejob", "-n", "7", "{id}"),
+)
+
 __all__ = [
+    "EXPLAIN_COMMANDS",
     "Flavour",
     "LABEL",
     "OTHER_NAMES",

@@ -37,10 +37,18 @@ from .stderr import classify_stderr
 #: For people.
 LABEL = "Slurm"
 
+#: What an admin would ask about one job: the controller first, then accounting.
+EXPLAIN_COMMANDS = (
+    ("scontrol", "--oneliner", "show", "job", "{id}"),
+    ("sacct", "--parsable2", "--jobs", "{id}", "--format",
+     "JobID,JobName,State,ExitCode,Elapsed,Timelimit,ReqMem,MaxRSS,NodeList"),
+)
+
 __all__ = [
     "COMPACT_CODES",
     "Description",
     "END_STATES",
+    "EXPLAIN_COMMANDS",
     "LABEL",
     "SlurmState",
     "cancelled_by",
