@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from pulsar_failure_reasons.drm.base import JobView, StderrFinding
@@ -14,7 +15,7 @@ from pulsar_failure_reasons.judgement import (
     Policy,
     judge,
 )
-from pulsar_failure_reasons.reason import CAUSE_TABLE, FailureReason
+from pulsar_failure_reasons.reason import CAUSE_TABLE, Cause, FailureReason
 
 GENERATED = "<!-- Made from the code by tools/generate_docs.py: run `make docs`, do not edit. -->"
 
@@ -94,8 +95,13 @@ def rows_of(situation: Situation) -> Iterator[List[str]]:
             _status_cell(usual, mild),
             cause.value if cause else "",
             CAUSE_TABLE[cause].fault.value if cause else "",
-            "`%s`" % CAUSE_TABLE[cause].runner_state if cause else "",
+            _runner_state_cell(cause),
         ]
+
+
+def _runner_state_cell(cause: Optional[Cause]) -> str:
+    told = CAUSE_TABLE[cause].runner_state if cause else None
+    return "`%s`" % told if told else ""
 
 
 def _status_cell(usual: Outcome, mild: Outcome) -> str:
@@ -122,3 +128,51 @@ def table(headings: List[str], rows: Iterable[List[str]]) -> List[str]:
     """Return the lines of a Markdown table."""
     lines = [headings, ["---"] * len(headings), *rows]
     return ["| %s |" % " | ".join(cells) for cells in lines]
+
+
+# --- what the pages of ends say alike -----------------------------------------------------------
+
+
+def intro(title: str) -> List[str]:
+    """Return the beginning of a page of ends."""
+    return [
+        "# %s" % title,
+        "",
+        GENERATED,
+        "",
+        "`return_code` is the file in the job directory that Pulsar's job script writes after the "
+        "tool. *Absent* also means that it is there and holds no number (a full disk). The script "
+        "itself exits with 0 whatever the tool returned, so what the DRM says of the script and "
+        "what `return_code` says of the tool are two things.",
+        "",
+        "`status` is Pulsar's. Cause, fault and `runner_state` are sent with `failed` only; "
+        "[reasons.md](reasons.md) explains the words. No value in these columns: no key is sent.",
+        "",
+    ]
+
+
+def living_table(situations: Iterable[Situation]) -> List[str]:
+    """Return the lines of a table of states in which a job has not ended."""
+    return table(["state", "status"], ([row[0], row[2]] for row in rows_of_all(situations)))
+
+
+def unknown_situations(running: JobView, waiting: JobView) -> Iterator[Situation]:
+    """Yield what there is to judge once a DRM does not know the job."""
+    def ran(elapsed_s: int) -> JobView:
+        return replace(running, elapsed_s=elapsed_s, walltime_s=600)
+
+    yield Situation("last seen running, for less than its limit", None, before=ran(60))
+    yield Situation("last seen running, and its limit has passed since", None, before=ran(590))
+    yield Situation("last seen waiting, or never seen", None, before=waiting)
+
+
+def no_answer(commands: str) -> List[str]:
+    """Return what a page says of a DRM that gives no answer."""
+    return [
+        "## No answer",
+        "",
+        "%s fails, takes longer than `command_timeout`, or prints something that cannot be read; "
+        "or the link to its host is dead: every job keeps its status, and no grace is used up."
+        % commands,
+        "",
+    ]

@@ -21,7 +21,10 @@ if str(ROOT) not in sys.path:
 from pulsar_failure_reasons.drm.base import JobView, Phase  # noqa: E402
 from pulsar_failure_reasons.message import write_message  # noqa: E402
 from pulsar_failure_reasons.reason import CAUSE_TABLE, Cause, Confidence, Fault  # noqa: E402
+from tools.doc_gridengine import gridengine_ends_page  # noqa: E402
 from tools.doc_htcondor import htcondor_holds_page  # noqa: E402
+from tools.doc_lsf import lsf_ends_page  # noqa: E402
+from tools.doc_pbs import pbs_ends_page  # noqa: E402
 from tools.doc_slurm import slurm_ends_page  # noqa: E402
 from tools.doc_tables import GENERATED, table  # noqa: E402
 
@@ -97,6 +100,9 @@ def _message(cause: Cause) -> str:
 PAGES: Dict[str, Callable[[], str]] = {
     "slurm-ends.md": slurm_ends_page,
     "htcondor-holds.md": htcondor_holds_page,
+    "lsf-ends.md": lsf_ends_page,
+    "pbs-ends.md": pbs_ends_page,
+    "gridengine-ends.md": gridengine_ends_page,
     "reasons.md": reasons_page,
 }
 
