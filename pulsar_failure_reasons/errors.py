@@ -5,6 +5,8 @@
     FailureReasonsError
     ├── ConfigurationError          an option has a value that cannot work
     ├── RecordError                 a stored ``runner_state`` file cannot be read
+    ├── LedgerError                 the failure ledger's database cannot be used
+    ├── MirrorError                 two trees cannot be compared: one cannot be read
     └── DrmError                    something about the DRM
         ├── OutputParseError        it answered, and we do not understand the answer
         ├── DrmUnreachableError     it did not answer: down, hanging, not installed
@@ -29,6 +31,14 @@ class ConfigurationError(FailureReasonsError):
 
 class RecordError(FailureReasonsError):
     """A stored failure reason cannot be read back."""
+
+
+class MirrorError(FailureReasonsError):
+    """Two trees cannot be compared; the message says which file, and why."""
+
+
+class LedgerError(FailureReasonsError):
+    """The database of the failure ledger cannot be used; the message names it and what to do."""
 
 
 class DrmError(FailureReasonsError):

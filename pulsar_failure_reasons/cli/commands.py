@@ -13,6 +13,7 @@ from pulsar_failure_reasons.cli import PROGRAM
 #: A new command is one line here: its module in this package, whose `command` is the Click command.
 COMMANDS = {
     "explain": "why did this job end, and how do you know?",
+    "mirror": "have Galaxy's and Pulsar's shared trees parted?",
     "run": "start Pulsar with our seams, where .pth files are forbidden",
 }
 EXAMPLES = """\b
