@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Tuple
@@ -13,6 +14,7 @@ import pytest
 
 from pulsar_failure_reasons.cli.commands import group
 from pulsar_failure_reasons.drm.htcondor import HoldReasonCode
+from pulsar_failure_reasons.managers import cli as cli_manager
 from pulsar_failure_reasons.managers import htcondor, slurm
 from tests import simulated_htcondor
 from tools import generate_docs
@@ -76,7 +78,20 @@ HTCONDOR = Manager(
     choices=("limit_with_zero_exit",),
     lists=("fail_at_once", "wait_for_release"),
 )
-MANAGERS = (SLURM, HTCONDOR)
+CLI = Manager(
+    page="queued_cli_classified.md",
+    make=partial(cli_manager.CliQueueManager, job_plugin="LSF"),
+    own_options=cli_manager.OWN_OPTIONS,
+    value_by_option={
+        **SHARED_VALUES,
+        "native_specification": lambda manager: manager.native_specification,
+        "submit_native_specification": lambda manager: manager.native_specification,
+        "accounting": lambda manager: manager._accounting,
+        "command_timeout": lambda manager: manager._link._timeout_s,
+    },
+    choices=("accounting", "limit_with_zero_exit"),
+)
+MANAGERS = (SLURM, HTCONDOR, CLI)
 EACH_MANAGER = pytest.mark.parametrize("manager", MANAGERS, ids=lambda manager: manager.page)
 #: Programs of the host that the pages use; ours and pip's are looked at more closely.
 HOST_COMMANDS = {
@@ -258,8 +273,9 @@ def test_every_page_is_reached_from_the_readme() -> None:
     """The README links each page of docs/ that an operator reads."""
     readme = (generate_docs.ROOT / "README.md").read_text()
     for name in ("install", "queued_slurm", "slurm-ends", "queued_htcondor_classified",
-                 "htcondor-holds", "fake-htcondor2", "reasons", "how-it-works", "rollback",
-                 "troubleshooting"):
+                 "htcondor-holds", "fake-htcondor2", "queued_cli_classified", "lsf-ends",
+                 "pbs-ends", "gridengine-ends", "reasons", "how-it-works", "rollback",
+                 "troubleshooting", "adding-a-drm"):
         assert f"(docs/{name}.md)" in readme
 
 
