@@ -33,6 +33,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -50,6 +51,7 @@ MARKER = ".private-htcondor"
 NAMESPACE_USER = "daemon"
 COMMAND_TIMEOUT_S = 60
 MASTER = "condor_master"
+STAMP = "PRIVATE_POOL_STAMP"  # a setting of ours, which tells one configuration from another
 IDLE, RUNNING, REMOVED, COMPLETED, HELD = 1, 2, 3, 4, 5
 JobId = Union[int, str]
 
@@ -158,24 +160,25 @@ class PrivatePool:
         return self.daemons.alive(MASTER) and self._ready()
 
     def configure(self, extra_config: Optional[str] = None) -> None:
-        """Write the configuration (with other extra lines if given); a running pool takes it."""
+        """Write the configuration (with other extra lines if given); return when a running pool
+        has taken it."""
         if extra_config is not None:
             self.extra_config = extra_config
-        prefix = htcondor_prefix()
-        if prefix is None:
-            raise HarnessError(str(why_missing()))
-        text = htcondor_conf.condor_config(
-            home=self.home,
-            prefix=prefix,
-            port=self.port,
-            user=self.user,
-            cpus=self.cpus,
-            memory_mb=8192,
-            extra_config=self.extra_config,
-        )
-        self.config_file.write_text(text)
+        stamp = str(time.time_ns())
+        self._write_configuration(stamp)
         if self.daemons.alive(MASTER):
-            self.run(["condor_reconfig", "-all"])
+            self.run(["condor_reconfig"])  # the master, and it its daemons; asks no collector
+            wait_until(lambda: self._has_taken(stamp), 60, "all daemons to take the configuration")
+
+    @contextlib.contextmanager
+    def configured(self, more: str) -> Iterator[None]:
+        """Run the pool with more lines of configuration for the time of a ``with`` block."""
+        before = self.extra_config
+        try:
+            self.configure(before + more)
+            yield
+        finally:
+            self.configure(before)
 
     @property
     def config_file(self) -> Path:
@@ -388,9 +391,47 @@ class PrivatePool:
     def _ready(self) -> bool:
         if not (self.home / "log/.schedd_address").exists():
             return False
-        slots = self.run(["condor_status", "-af", "State"], check=False, timeout_s=20)
-        schedds = self.run(["condor_status", "-schedd", "-af", "Name"], check=False, timeout_s=20)
-        return bool(slots.stdout.split()) and bool(schedds.stdout.split())
+        # The collector may still show the ad of a schedd that has gone: ask the schedd itself.
+        return (
+            bool(self._answer("condor_status", "-af", "State"))
+            and bool(self._answer("condor_status", "-schedd", "-af", "Name"))
+            and self._answer("condor_q", "-af", "ClusterId") is not None
+        )
+
+    def _answer(self, *argv: str) -> Optional[List[str]]:
+        """Return the words that a question to a daemon brings, or None if it does not answer."""
+        try:
+            done = self.run(argv, check=False, timeout_s=20)
+        except subprocess.TimeoutExpired:
+            return None
+        return done.stdout.split() if done.returncode == 0 else None
+
+    def _write_configuration(self, stamp: str) -> None:
+        prefix = htcondor_prefix()
+        if prefix is None:
+            raise HarnessError(str(why_missing()))
+        text = htcondor_conf.condor_config(
+            home=self.home,
+            prefix=prefix,
+            port=self.port,
+            user=self.user,
+            cpus=self.cpus,
+            memory_mb=8192,
+            extra_config=f"{self.extra_config}\n{STAMP} = {stamp}",
+        )
+        # A daemon that reads an empty or half a file, while one is written over the other, takes it
+        # for the whole configuration: shared_port and negotiator then end with status 44.
+        written = self.config_file.with_suffix(".new")
+        written.write_text(text)
+        written.replace(self.config_file)
+
+    def _has_taken(self, stamp: str) -> bool:
+        """Tell whether each daemon works with the configuration of this stamp: it reads the file
+        some time after condor_reconfig has returned."""
+        return all(
+            self._answer("condor_config_val", f"-{daemon}", STAMP) == [stamp]
+            for daemon in ("master", "collector", "negotiator", "schedd", "startd")
+        )
 
     def _signal_master(self, number: int, patience_s: float) -> None:
         pid = self.daemons.pid(MASTER)

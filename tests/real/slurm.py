@@ -20,6 +20,7 @@ import argparse
 import atexit
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -138,9 +139,33 @@ class PrivateSlurm(SlurmCluster):
         self.run(["scontrol", "update", f"jobid={job_id}", f"EndTime={end}"])
 
     def start_now(self, job_id: JobId) -> None:
-        """Let a requeued job run at once; Slurm would keep it for two minutes
-        (Reason=BeginTime)."""
-        self.run(["scontrol", "update", f"jobid={job_id}", "StartTime=now"])
+        """Let a requeued job run at once; Slurm would keep it for two minutes (Reason=BeginTime).
+
+        Slurm waits so that its words about the former run are long over. So must we: a node that
+        was away gets REQUEST_TERMINATE_JOB of the former run when it is back, and if that meets the
+        new run it kills it, or the controller takes the new run's end for one that it knows already
+        and calls the job RUNNING for minutes (22.05.8). Nor does a node run a job whose credential
+        is of the second in which it was told to end it, or older.
+        """
+        self.wait_all_told()
+        self.run(["scontrol", "update", f"jobid={job_id}", "StartTime=now+1"])
+
+    def wait_all_told(self, timeout_s: float = 150) -> None:
+        """Wait until the controller has no message to a node under way or to be sent again.
+
+        It tries a node that does not answer again every 60 s (RPC_RETRY_INTERVAL).
+        """
+        wait_until(
+            lambda: self.untold() == 0, timeout_s, "slurmctld's messages to arrive", interval_s=0.1
+        )
+
+    def untold(self) -> int:
+        """Return how many messages to nodes slurmctld is sending or will send again."""
+        shown = self.run(["sdiag"]).stdout
+        counts = re.findall(r"^Agent (?:queue size|count): +(\d+)$", shown, re.MULTILINE)
+        if len(counts) != 2:
+            raise HarnessError(f"sdiag does not tell the size of the agent queue: {shown[:500]!r}")
+        return sum(map(int, counts))
 
     def wait_forgotten(self, job_id: JobId, timeout_s: float = 60) -> None:
         """Wait until the controller does not know the job any more (for clusters with

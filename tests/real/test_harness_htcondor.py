@@ -14,11 +14,13 @@ import pytest
 
 from tests.real import htcondor_conf as conf
 from tests.real.conftest import PoolFactory
-from tests.real.htcondor import COMPLETED, HELD, PrivatePool, pool_processes, why_missing
+from tests.real.htcondor import COMPLETED, HELD, STAMP, PrivatePool, pool_processes, why_missing
 from tests.real.processes import HarnessError, process_start, wait_until
 from tests.real.require import require_real
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+DAEMONS = ["condor_shared_port", "condor_collector", "condor_negotiator"]
+DAEMONS += ["condor_schedd", "condor_startd"]
 needs_htcondor = [pytest.mark.real, pytest.mark.slow]
 
 
@@ -100,27 +102,35 @@ class TestPool:
         assert pool.wait_status(cluster, HELD)["HoldReasonCode"] == 21
 
     def test_the_execute_side_holds_for_runtime(self, pool: PrivatePool, tmp_path: Path) -> None:
-        """configure changes a running pool: with a runtime policy a job is held with 21/103."""
-        before, log = pool.extra_config, tmp_path / "log"
-        pool.configure(conf.hold_if_runtime_exceeds(2))
-        try:
+        """configured changes a running pool: with a runtime policy a job is held with 21/103."""
+        log = tmp_path / "log"
+        with pool.configured(conf.hold_if_runtime_exceeds(2)):
             pool.submit(executable="/bin/sleep", arguments="600", log=str(log))
             held = pool.wait_event(log, "JOB_HELD")
-        finally:
-            pool.configure(before)
         assert (held["HoldReasonCode"], held["HoldReasonSubCode"]) == (21, 103)
 
     def test_the_execute_side_evicts_for_runtime(self, pool: PrivatePool, tmp_path: Path) -> None:
         """With preempt_if_runtime_exceeds a job is evicted and runs again; it is never held."""
-        before, log = pool.extra_config, tmp_path / "log"
-        pool.configure(conf.preempt_if_runtime_exceeds(2))
-        try:
+        log = tmp_path / "log"
+        with pool.configured(conf.preempt_if_runtime_exceeds(2)):
             pool.submit(executable="/bin/sleep", arguments="600", log=str(log))
             wait_until(lambda: types(pool, log).count("EXECUTE") == 2, 60, "a second EXECUTE")
-        finally:
-            pool.configure(before)
         assert types(pool, log)[:4] == ["SUBMIT", "EXECUTE", "JOB_EVICTED", "EXECUTE"]
         pool.remove_all()
+
+    def test_configurations_in_quick_succession(self, pool: PrivatePool) -> None:
+        """Each is taken whole by daemons that live on, and the pool is as before in the end."""
+        daemons = {name: pool.pids(name) for name in DAEMONS}
+        before = pool.config_file.read_text().rpartition(STAMP)[0]
+        with pytest.raises(ZeroDivisionError):
+            with pool.configured("CLAIM_WORKLIFE = 77\n"):
+                told = pool.run(["condor_config_val", "-startd", "CLAIM_WORKLIFE"]).stdout
+                for number in range(5):
+                    pool.configure(f"{pool.extra_config}# {number}\n")
+                raise ZeroDivisionError
+        assert told == "77\n"
+        assert {name: pool.pids(name) for name in DAEMONS} == daemons
+        assert pool.config_file.read_text().rpartition(STAMP)[0] == before
 
     def test_history_remembers_an_ended_job(self, pool: PrivatePool) -> None:
         """ad returns an ended job from the history, and None for one that never was."""
