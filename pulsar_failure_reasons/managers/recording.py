@@ -222,6 +222,7 @@ class JobWatch:
             "(%s/%s) judged %s%s", self.job_id, self.external_id, judgement.status,
             f": {judgement.reason.message}" if judgement.reason else "",
         )
+        self._manager.record_in_ledger(self.job_id, self.external_id, judgement.reason)
         self.status = judgement.status
         return True
 

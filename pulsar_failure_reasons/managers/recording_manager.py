@@ -39,6 +39,7 @@ from ..reason import Cause, Confidence, FailureReason, clean_text
 from ..stderr_tail import read_tail
 from ..switch import reasons_are_off
 from .job_directory import AtomicJobDirectory, read_return_code
+from .ledger import ManagerLedger
 from .recording import Graces, JobWatch
 
 log = logging.getLogger("pulsar.failure_reasons.recording")
@@ -61,6 +62,10 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
     drm_label: str
     graces: Graces
     observe_only: bool
+
+    def __init__(self, name: str, app: Any, **kwds: Any) -> None:
+        super().__init__(name, app, **kwds)
+        self._ledger = ManagerLedger(name, kwds, self.persistence_directory)
 
     def observer(self, external_id: Optional[str]) -> Observer:
         """Return the observer that looks at the DRM or cluster of this job."""
@@ -126,6 +131,13 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         if self._watches_of_this_process().get(watch.job_id) is watch:
             self._unwatch(watch.job_id)
 
+    def record_in_ledger(
+        self, job_id: str, external_id: Optional[str], reason: Optional[FailureReason]
+    ) -> None:
+        """Have an end stored in the failure ledger; one that Galaxy asked for is none."""
+        if not self.was_cancelled(job_id):
+            self._ledger.record_end(job_id, self.job_directory(job_id), external_id, reason)
+
     def is_new_mistake(self, error: Exception) -> bool:
         """Tell whether an error of ours is of a kind that was not seen before."""
         seen: Set[str] = self.__dict__.setdefault("_mistakes", set())
@@ -184,6 +196,7 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         """See Pulsar's manager; stops looking."""
         for observer in self._observers():
             observer.release(self, timeout)
+        self._ledger.flush(timeout)
         super().shutdown(timeout)
 
     def _setup_job_for_job_id(self, job_id: str, *args: Any) -> str:
@@ -338,10 +351,12 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         log.info("(%s) %s", job_id, reason.message)
         if reasons_are_off():
             return
+        reason = reason.stamped()
         try:
-            store_record(self.job_directory(job_id), reason.stamped())
+            store_record(self.job_directory(job_id), reason)
         except OSError as store_error:
             log.error("(%s) the reason could not be stored: %s", job_id, store_error)
+        self.record_in_ledger(job_id, None, reason)
 
     def _watch_of(self, job_id: str) -> JobWatch:
         watches = self._watches_of_this_process()
