@@ -2,7 +2,7 @@
 
     make bench        (or: python -m benchmarks)
 
-Exit code 1: a target is not met. Two minutes; four on a busy machine.
+Exit code 1: a target is not met. Five minutes; eight on a busy machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, List
 
-from . import get_status, htcondor, memory, passes, real_slurm
+from . import get_status, htcondor, memory, passes, real_slurm, ssh
 from .report import Target, machine, say
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -35,10 +35,10 @@ def results(sections: List[str], targets: List[Target]) -> str:
     body = "\n".join(sections)
     return f"""# What looking at jobs costs
 
-Written by `make bench`, which repeats it in two to four minutes: everything in one run, on one
+Written by `make bench`, which repeats it in five to eight minutes: everything in one run, on one
 machine. Other machines give other seconds; the ratios are what to compare. The part on a real Slurm
-needs root (jobs of two users) and Slurm's daemons: as root on Debian,
-`python -m tests.real.install slurm` installs them.
+needs root (jobs of two users) and Slurm's daemons, the one over ssh sshd: as root on Debian,
+`python -m tests.real.install slurm sshd` installs them.
 
 {machine()}
 
@@ -52,7 +52,7 @@ needs root (jobs of two users) and Slurm's daemons: as root on Debian,
 def main() -> int:
     """Measure, write, and return the exit code."""
     measured: List[Any] = [
-        module.measure() for module in (passes, get_status, memory, htcondor, real_slurm)
+        module.measure() for module in (passes, ssh, get_status, memory, htcondor, real_slurm)
     ]
     targets = [target for one in measured for target in one.targets()]
     sections = [*(one.section() for one in measured), startup_section()]

@@ -161,7 +161,7 @@ def _measure_ours(state: str, proxy: Any, ids: Sequence[str]) -> "tuple[float, f
     for _ in range(OUR_PASSES):
         started = time.perf_counter()
         observer.look()
-        _expect_running(proxy, ids)
+        expect_running(proxy, ids)
         times.append(time.perf_counter() - started)
     assert observer.counters.failed_passes == 0, observer.counters
     return min(times), len(control.commands(state)) / OUR_PASSES
@@ -193,12 +193,13 @@ def _measure_stock(state: str, proxy: Any, sample: Sequence[str]) -> "tuple[floa
     times = []
     for job_id in sample:
         started = time.perf_counter()
-        _expect_running(proxy, [job_id])
+        expect_running(proxy, [job_id])
         times.append(time.perf_counter() - started)
     return min(times), len(control.commands(state)) / len(sample)
 
 
-def _expect_running(proxy: Any, ids: Sequence[str]) -> None:
+def expect_running(proxy: Any, ids: Sequence[str]) -> None:
+    """Ask for the status of each job; fail unless all run."""
     for job_id in ids:
         status = proxy.get_status(job_id)
         if status != "running":
