@@ -72,16 +72,16 @@ class OverSsh:
             "shell plugin", "active jobs", "stock: commands", "stock: a pass", "ours: commands",
             "ours: a pass", "faster by",
         ]
-        return f"""{title}Stock `queued_cli` and `queued_cli_classified`, both with plugin Slurm, on the same
-simulated Slurm behind a real sshd on loopback (no network in between), all jobs running, none
-changing. Commands are those that sshd was asked for.
+        return f"""{title}Stock `queued_cli` and `queued_cli_classified`, both with plugin
+Slurm, on the same simulated Slurm behind a real sshd on loopback (no network in between), all jobs
+running, none changing. Commands are those that sshd was asked for.
 
 {table(headings, rows)}
 
-Stock: sampled, the fastest of {STOCK_SAMPLE} jobs times N; commands likewise. A job costs 3.1 s with
-`SecureShell`, whose commands stock looks after at 0.1 s and then every 3 s, and what squeue and the
-link take with `ParamikoShell`, which keeps its connection. Ours: the fastest of {OUR_PASSES} whole
-passes, with `get_status` of each job.
+Stock: sampled, the fastest of {STOCK_SAMPLE} jobs times N; commands likewise. A job costs 3.1 s
+with `SecureShell`, whose commands stock looks after at 0.1 s and then every 3 s, and what squeue and
+the link take with `ParamikoShell`, which keeps its connection. Ours: the fastest of {OUR_PASSES}
+whole passes, with `get_status` of each job.
 
 By itself: `python -m benchmarks.ssh`.
 """
