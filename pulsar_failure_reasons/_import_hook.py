@@ -1,4 +1,4 @@
-"""Run `pulsar_hooks` on Pulsar's two modules as soon as each has been imported.
+"""Run `pulsar_hooks` on Pulsar's seam modules as soon as each has been imported.
 
 The line in `pulsar_failure_reasons.pth` puts a stub on `sys.meta_path` that waits for the first
 module of a package called `pulsar` and then puts this finder in its own place. So a Python that
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable, Optional, Sequence, Set, Tuple
 
-SEAM_MODULES = ("pulsar.manager_factory", "pulsar.manager_endpoint_util")
+SEAM_MODULES = ("pulsar.manager_factory", "pulsar.manager_endpoint_util", "pulsar.web.routes")
+
+#: In Galaxy: its stock runner classes, which get ours in place if the operator asks for it.
+GALAXY_RUNNERS = "galaxy.jobs.runners.pulsar"
 
 
 class PulsarFailureReasonsFinder:
@@ -41,7 +44,7 @@ class PulsarFailureReasonsFinder:
         target: Optional[ModuleType] = None,
     ) -> Optional[ModuleSpec]:
         """Return the spec that the other finders give for a seam module, else None."""
-        if name not in SEAM_MODULES:
+        if name not in SEAM_MODULES and not (name == GALAXY_RUNNERS and _galaxy_opted_in()):
             return None
         search = (name, get_ident())
         # Other tools' finders ask all finders too, this one among them: they must not go round.
@@ -96,18 +99,31 @@ def _run_after_exec(spec: ModuleSpec) -> None:
         pass
 
 
-def _patch(module: ModuleType) -> None:
-    """Give a freshly imported seam module to `pulsar_hooks`; Pulsar starts whatever happens."""
-    try:
-        from pulsar_failure_reasons import pulsar_hooks
+def _galaxy_opted_in() -> bool:
+    from pulsar_failure_reasons import switch
 
-        pulsar_hooks.patch_module(module)
+    return switch.galaxy_opted_in()
+
+
+def _patch(module: ModuleType) -> None:
+    """Put ours into a freshly imported seam module; the server starts whatever happens."""
+    in_galaxy = module.__name__ == GALAXY_RUNNERS
+    try:
+        if in_galaxy:
+            # Whose first step is to look at the same variable.
+            import pulsar_failure_reasons.galaxy_runners  # noqa: F401
+        else:
+            from pulsar_failure_reasons import pulsar_hooks
+
+            pulsar_hooks.patch_module(module)
     except Exception as exc:  # a removed or broken plugin must not keep a server from starting
         import logging
 
-        logging.getLogger("pulsar.failure_reasons").warning(
-            "pulsar-failure-reasons could not be put into %s, Pulsar goes on without it: %s: %s",
-            module.__name__, type(exc).__name__, exc,
+        names = ("galaxy.pulsar_failure_reasons", "Galaxy") if in_galaxy else (
+            "pulsar.failure_reasons", "Pulsar")
+        logging.getLogger(names[0]).warning(
+            "pulsar-failure-reasons could not be put into %s, %s goes on without it: %s: %s",
+            module.__name__, names[1], type(exc).__name__, exc,
         )
 
 

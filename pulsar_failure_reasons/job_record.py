@@ -7,14 +7,19 @@ folders trip over it.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any, Dict, Optional, Protocol
 
+from . import attempt
+from .attempt import Attempt
 from .errors import RecordError
 from .reason import FailureReason
 
 log = logging.getLogger("pulsar.failure_reasons.job_record")
 
 METADATA_NAME = "runner_state"
+#: What Pulsar stores of a submission; it holds the job's environment.
+LAUNCH_CONFIG = "launch_config"
 
 #: What was told of unreadable files, by job directory.
 _unreadable: Dict[str, str] = {}
@@ -37,11 +42,14 @@ class JobDirectory(Protocol):
 
 
 def store_record(job_directory: JobDirectory, reason: FailureReason) -> None:
-    """Write the record atomically.
+    """Write the record atomically, with the number of the job's attempt if Galaxy gave it one.
 
     Raises:
         OSError: the job directory is gone, full or not writable.
     """
+    number = load_attempt_number(job_directory)
+    if number is not None:
+        reason = replace(reason, attempt=number)
     job_directory.store_metadata(METADATA_NAME, reason.to_dict(), atomic=True)
 
 
@@ -92,3 +100,18 @@ def load_current_record(job_directory: JobDirectory) -> Optional[FailureReason]:
 def clear_record(job_directory: JobDirectory) -> None:
     """Remove the record of an earlier attempt, if there is one."""
     job_directory.remove_metadata(METADATA_NAME)
+
+
+def load_attempt(job_directory: JobDirectory) -> Optional[Attempt]:
+    """Return which attempt was submitted in this job directory, None where nobody numbered it."""
+    try:
+        stored = job_directory.load_metadata(LAUNCH_CONFIG)
+    except (ValueError, OSError):
+        return None
+    return attempt.from_env(stored.get("env")) if isinstance(stored, dict) else None
+
+
+def load_attempt_number(job_directory: JobDirectory) -> Optional[int]:
+    """Return the number of the attempt, None where nobody numbered it."""
+    found = load_attempt(job_directory)
+    return None if found is None else found.number

@@ -1,4 +1,4 @@
-"""The two seams into stock Pulsar: which manager types it knows, and what a payload carries.
+"""The seams into stock Pulsar: its manager types, what a payload carries, attempts of a job.
 
 Checked on pulsar-app 0.15.16 and 0.16.0. Nothing here imports Pulsar before it must: the modules
 come in through `_import_hook`, or through `install()` when called by hand. Whatever is wrong with
@@ -32,7 +32,7 @@ _logged: Set[str] = set()
 
 
 def install() -> None:
-    """Put both seams in by hand, for sites that forbid `.pth` files. May be called twice.
+    """Put the seams in by hand, for sites that forbid `.pth` files. May be called twice.
 
     Raises:
         ImportError: there is no pulsar-app in this environment.
@@ -49,16 +49,15 @@ def patch_module(module: ModuleType) -> None:
 def active_seams() -> Dict[str, bool]:
     """Return for each seam, by its full name, whether ours is in place in this process."""
     return {
-        "%s.%s" % (module_name, function_name): hasattr(
-            getattr(sys.modules.get(module_name), function_name, None), _WRAPPED_MARK
+        "%s.%s" % seam: hasattr(
+            getattr(sys.modules.get(seam[0]), seam[1], None), _WRAPPED_MARK
         )
-        for module_name, function_name in _SEAMS.items()
+        for seam in _WITHOUT_SEAM
     }
 
 
-def _wrap(module: ModuleType, make_wrapper: Callable[[Any], Any]) -> None:
-    """Replace the module's seam function by `make_wrapper(function)`, unless that was done."""
-    function_name = _SEAMS[module.__name__]
+def _wrap(module: ModuleType, function_name: str, make_wrapper: Callable[[Any], Any]) -> None:
+    """Replace a seam function of the module by `make_wrapper(function)`, unless that was done."""
     original = getattr(module, function_name, None)
     if original is None:
         _log_once(
@@ -66,10 +65,10 @@ def _wrap(module: ModuleType, make_wrapper: Callable[[Any], Any]) -> None:
             "pulsar-app %s has no %s.%s, which %s needs: %s. Install a pulsar-app that has it "
             "(0.15.16 to 0.16 do), or a newer %s."
             % (_pulsar_version_text(), module.__name__, function_name, DISTRIBUTION,
-               _WITHOUT_SEAM[module.__name__], DISTRIBUTION),
+               _WITHOUT_SEAM[module.__name__, function_name], DISTRIBUTION),
         )
     elif not hasattr(original, _WRAPPED_MARK):
-        wrapper = functools.wraps(original)(make_wrapper(original))
+        wrapper = make_wrapper(original)
         setattr(wrapper, _WRAPPED_MARK, True)
         setattr(module, function_name, wrapper)
 
@@ -120,12 +119,13 @@ class ManagerEntryPoint(NamedTuple):
 
 def _patch_manager_factory(module: ModuleType) -> None:
     def make_wrapper(original: Callable[..., Dict[str, Any]]) -> Callable[..., ManagerTypes]:
+        @functools.wraps(original)
         def _get_managers_dict(*args: Any, **kwargs: Any) -> ManagerTypes:
             return _with_entry_points(original(*args, **kwargs))
 
         return _get_managers_dict
 
-    _wrap(module, make_wrapper)
+    _wrap(module, "_get_managers_dict", make_wrapper)
 
 
 def _with_entry_points(stock: Dict[str, Any]) -> ManagerTypes:
@@ -226,30 +226,41 @@ def _distribution_name(distribution: metadata.Distribution) -> str:
 def _patch_manager_endpoint_util(module: ModuleType) -> None:
     refusal = pulsar_refusal()
     if refusal is not None:
-        _log_once(logging.WARNING, refusal)
+        # Galaxy brings Pulsar's library along, and may never run a server of its own.
+        _log_once(logging.DEBUG if "galaxy.jobs" in sys.modules else logging.WARNING, refusal)
         return
+    _wrap(module, "full_status", _full_status_with_our_keys)
+    _wrap(module, "submit_job", _submit_job_by_attempt)
 
-    def make_wrapper(original: Callable[..., Dict[str, Any]]) -> Callable[..., Dict[str, Any]]:
-        def full_status(manager: Any, job_status: str, job_id: str) -> Dict[str, Any]:
-            payload = original(manager, job_status, job_id)
-            for key, value in _additional_keys(payload, manager, job_status, job_id).items():
-                payload.setdefault(key, value)
-            return payload
 
-        return full_status
+def _full_status_with_our_keys(
+    original: Callable[..., Dict[str, Any]]
+) -> Callable[..., Dict[str, Any]]:
+    @functools.wraps(original)
+    def full_status(manager: Any, job_status: str, job_id: str) -> Dict[str, Any]:
+        from pulsar_failure_reasons import pulsar_attempts
 
-    _wrap(module, make_wrapper)
+        refused = pulsar_attempts.refusal_spoken_of(job_id)
+        if refused is not None:
+            return refused.payload()
+        payload = original(manager, job_status, job_id)
+        for key, value in _additional_keys(payload, manager, job_status, job_id).items():
+            payload.setdefault(key, value)
+        return payload
+
+    return full_status
 
 
 def _additional_keys(
     payload: Dict[str, Any], manager: Any, job_status: str, job_id: str
 ) -> Dict[str, Any]:
-    """Return what we add to a payload; {} whenever anything is wrong, the payload goes out."""
-    # A later Pulsar may send the reason itself: then all of ours step aside.
-    if "runner_state" in payload:
-        return {}
+    """Return what we add to a payload; less or nothing where anything is wrong, it goes out."""
+    keys: Dict[str, Any] = {}
     try:
-        return _reason_keys(manager, job_status, job_id)
+        keys.update(_attempt_keys(manager, job_id))
+        # A later Pulsar may send the reason itself: then all of ours step aside.
+        if "runner_state" not in payload:
+            keys.update(_reason_keys(manager, job_status, job_id))
     except Exception as exc:  # the terminal message of a job must never be lost for its reason
         _log_once(
             logging.WARNING,
@@ -257,7 +268,15 @@ def _additional_keys(
             "%s, not repeated): %s: %s" % (job_id, type(exc).__name__, _one_line(exc)),
             kind="reason_keys %s" % type(exc).__name__,
         )
-        return {}
+    return keys
+
+
+def _attempt_keys(manager: Any, job_id: str) -> Dict[str, Any]:
+    """Return the number of the job's attempt, {} where Galaxy did not number it."""
+    from pulsar_failure_reasons import job_record, wire
+
+    number = job_record.load_attempt_number(manager.job_directory(job_id))
+    return {} if number is None else {wire.ATTEMPT: number}
 
 
 def _reason_keys(manager: Any, job_status: str, job_id: str) -> Dict[str, Any]:
@@ -268,6 +287,31 @@ def _reason_keys(manager: Any, job_status: str, job_id: str) -> Dict[str, Any]:
         return {}
     record = job_record.load_current_record(manager.job_directory(job_id))
     return {} if record is None else wire.payload_keys(record)
+
+
+# --- seam 3: attempts of one job -------------------------------------------------------------
+
+
+def _submit_job_by_attempt(original: Callable[..., Any]) -> Any:
+    from pulsar_failure_reasons import pulsar_attempts
+
+    return pulsar_attempts.submit_job_by_attempt(original)
+
+
+def _patch_routes(module: ModuleType) -> None:
+    if pulsar_refusal() is not None:
+        return
+
+    def make_controller(original: Any) -> Any:
+        from pulsar_failure_reasons import pulsar_attempts
+
+        return pulsar_attempts.setup_by_attempt(original, module.PulsarController)
+
+    _wrap(module, "setup", make_controller)
+    # It has submit_job by name: for an `install()` that comes after its import.
+    wrapped = getattr(sys.modules.get("pulsar.manager_endpoint_util"), "submit_job", None)
+    if hasattr(wrapped, _WRAPPED_MARK) and hasattr(module, "submit_job"):
+        setattr(module, "submit_job", wrapped)
 
 
 # --- which Pulsar ---------------------------------------------------------------------------
@@ -308,15 +352,18 @@ def _one_line(exc: BaseException) -> str:
     return " ".join(str(exc).split())[:500]
 
 
-_SEAMS = {
-    "pulsar.manager_factory": "_get_managers_dict",
-    "pulsar.manager_endpoint_util": "full_status",
-}
+#: The seams, by module and function, and what does not work without them.
 _WITHOUT_SEAM = {
-    "pulsar.manager_factory": "its manager types are not known to this Pulsar",
-    "pulsar.manager_endpoint_util": "no failure reason reaches Galaxy",
+    ("pulsar.manager_factory", "_get_managers_dict"):
+        "its manager types are not known to this Pulsar",
+    ("pulsar.manager_endpoint_util", "full_status"): "no failure reason reaches Galaxy",
+    ("pulsar.manager_endpoint_util", "submit_job"):
+        "a job that Galaxy sends to this Pulsar a second time is not run",
+    ("pulsar.web.routes", "setup"):
+        "a job that Galaxy sends to this Pulsar a second time may not be run",
 }
 _PATCHES: Dict[str, Callable[[ModuleType], None]] = {
     "pulsar.manager_factory": _patch_manager_factory,
     "pulsar.manager_endpoint_util": _patch_manager_endpoint_util,
+    "pulsar.web.routes": _patch_routes,
 }

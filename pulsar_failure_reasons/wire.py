@@ -18,6 +18,8 @@ log = logging.getLogger("pulsar.failure_reasons.wire")
 RUNNER_STATE = "runner_state"
 RUNNER_STATE_MESSAGE = "runner_state_message"
 FAILURE_REASON = "failure_reason"
+#: The number of the job's attempt, in every payload of a job that Galaxy numbered.
+ATTEMPT = "attempt"
 
 #: The statuses whose payload may carry a reason.
 STATUSES_WITH_REASON = frozenset({"failed", "lost"})
@@ -36,7 +38,9 @@ def payload_keys(reason: FailureReason) -> Dict[str, Any]:
     return {RUNNER_STATE: token, RUNNER_STATE_MESSAGE: message, FAILURE_REASON: details}
 
 
-def runner_state_of(payload: Mapping[str, Any]) -> Optional[str]:
+def runner_state_of(
+    payload: Mapping[str, Any], logger: logging.Logger = log
+) -> Optional[str]:
     """Return the token of a payload, None where it has none that we know.
 
     An unknown token is logged once per process and ignored: it comes from a newer version.
@@ -44,17 +48,27 @@ def runner_state_of(payload: Mapping[str, Any]) -> Optional[str]:
     token = payload.get(RUNNER_STATE)
     if token is None or payload.get("status") not in STATUSES_WITH_REASON:
         return None
-    if token in WIRE_TOKENS:
-        return str(token)
+    if isinstance(token, str) and token in WIRE_TOKENS:
+        return token
     if repr(token) not in _unknown_tokens_logged:
         _unknown_tokens_logged.add(repr(token))
-        log.info("ignoring runner_state %.80r of a payload: not one that this version knows", token)
+        logger.info(
+            "ignoring runner_state %.80r of a payload: not one that this version knows", token
+        )
     return None
 
 
-def reason_from_payload(payload: Mapping[str, Any]) -> Optional[FailureReason]:
+def attempt_of(payload: Mapping[str, Any]) -> Optional[int]:
+    """Return which attempt of the job a payload speaks of, None where it does not say."""
+    number = payload.get(ATTEMPT)
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+
+def reason_from_payload(
+    payload: Mapping[str, Any], logger: logging.Logger = log
+) -> Optional[FailureReason]:
     """Return the reason that a payload carries, None where it carries none that can be read."""
-    if runner_state_of(payload) is None:
+    if runner_state_of(payload, logger) is None:
         return None
     details = payload.get(FAILURE_REASON)
     if not isinstance(details, Mapping):
@@ -64,5 +78,5 @@ def reason_from_payload(payload: Mapping[str, Any]) -> Optional[FailureReason]:
             {**details, "message": payload.get(RUNNER_STATE_MESSAGE, "")}
         )
     except RecordError as error:
-        log.info("ignoring the failure_reason of a payload: %s", error)
+        logger.info("ignoring the failure_reason of a payload: %s", error)
         return None

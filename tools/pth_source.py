@@ -13,7 +13,8 @@ import pathlib
 STUB = """\
 class PulsarFailureReasonsFinder:
     def find_spec(self, name, path=None, target=None):
-        if not (name + '.').startswith('pulsar.'): return None
+        if not (name + '.').startswith('pulsar.') and name != 'galaxy.jobs.runners.pulsar': \
+return None
         try:
             from pulsar_failure_reasons._import_hook import activate
             return activate().find_spec(name, path, target)
@@ -27,7 +28,8 @@ if not any(type(f).__name__ == 'PulsarFailureReasonsFinder' for f in sys.meta_pa
 """
 
 COMMENT = """\
-# pulsar-failure-reasons: waits for the package `pulsar` to be imported, and does nothing else.
+# pulsar-failure-reasons: waits for the package `pulsar` to be imported (in Galaxy, for the module
+# of its Pulsar runners), and does nothing else.
 # The readable form is in pulsar_failure_reasons/_import_hook.py.
 """
 

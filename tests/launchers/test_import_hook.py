@@ -16,7 +16,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PTH = ROOT / "pulsar_failure_reasons.pth"
 
-# A package with Pulsar's two seams and nothing else, so that these tests take milliseconds.
+# A package with Pulsar's seams and nothing else, so that these tests take milliseconds.
 MINIATURE = {
     "pulsar/__init__.py": "__version__ = '0.16.0'\n",
     "pulsar/manager_factory.py": "def _get_managers_dict():\n    return {'stock': dict}\n",
@@ -27,10 +27,30 @@ def status_dict(manager, job_id):
 
 def full_status(manager, job_status, job_id):
     return {'job_id': job_id}
+
+
+def submit_job(manager, job_config):
+    pass
+""",
+    "pulsar/web/__init__.py": "",
+    "pulsar/web/routes.py": """class PulsarController:
+    def __init__(self, path, method, response_type):
+        self.details = {'__path__': path, '__method__': method, 'response_type': response_type}
+
+    def __call__(self, func):
+        def controller(): pass
+        controller.__dict__.update(self.details, func=func)
+        return controller
+
+
+@PulsarController('/jobs', 'POST', 'json')
+def setup(manager, job_id, tool_id=None, tool_version=None, use_metadata='true'):
+    pass
 """,
     "pulsar/main.py": "import pulsar.manager_factory\nif __name__ == '__main__': print('ran')\n",
 }
-BOTH_ACTIVE = """
+ALL_ACTIVE = """
+import pulsar.web.routes
 from pulsar_failure_reasons.pulsar_hooks import active_seams
 assert all(active_seams().values()), active_seams()
 """
@@ -40,7 +60,7 @@ assert all(active_seams().values()), active_seams()
 def miniature(tmp_path: pathlib.Path) -> pathlib.Path:
     """A folder with the miniature Pulsar."""
     for name, text in MINIATURE.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -87,7 +107,7 @@ sys.path[:0] = [%r, %r]
 import pkgutil
 pkgutil.resolve_name(%r)()
 import pulsar.manager_factory, pulsar.manager_endpoint_util
-""" % (str(miniature), str(ROOT), line) + BOTH_ACTIVE, options=["-S"])
+""" % (str(miniature), str(ROOT), line) + ALL_ACTIVE, options=["-S"])
 
 
 def test_a_python_that_is_not_pulsar_imports_nothing_of_ours() -> None:
@@ -122,7 +142,7 @@ def test_silent_under_every_start_option(options: List[str]) -> None:
 ])
 def test_any_order_of_imports(imports: str, miniature: pathlib.Path) -> None:
     """Both seams are there whichever module comes first and whoever imports it."""
-    python(imports + BOTH_ACTIVE, miniature)
+    python(imports + ALL_ACTIVE, miniature)
 
 
 def test_wrapped_once_only(miniature: pathlib.Path) -> None:
@@ -147,7 +167,7 @@ def test_a_reloaded_module_gets_its_seam_again(miniature: pathlib.Path) -> None:
 import importlib, pulsar.manager_factory, pulsar.manager_endpoint_util
 importlib.reload(pulsar.manager_factory)
 importlib.reload(pulsar.manager_endpoint_util)
-""" + BOTH_ACTIVE, miniature)
+""" + ALL_ACTIVE, miniature)
 
 
 def test_nothing_shows_on_the_modules(miniature: pathlib.Path) -> None:
@@ -184,7 +204,7 @@ assert importlib.util.find_spec("pulsar.manager_factory").origin.endswith("manag
 assert importlib.util.find_spec("pulsar.no_such_module") is None
 assert "pulsar.manager_factory" not in sys.modules
 import pulsar.manager_factory, pulsar.manager_endpoint_util
-""" + BOTH_ACTIVE, miniature)
+""" + ALL_ACTIVE, miniature)
 
 
 @pytest.mark.parametrize("place", ["insert(0, ", "append("])
@@ -220,7 +240,7 @@ sys.meta_path.%sOldFashioned())
 """ % (place, place, place) + """
 import pulsar
 import pulsar.manager_factory, pulsar.manager_endpoint_util
-""" + BOTH_ACTIVE, miniature)
+""" + ALL_ACTIVE, miniature)
 
 
 def test_pulsar_in_a_zip_archive(tmp_path: pathlib.Path) -> None:
@@ -235,7 +255,7 @@ importlib.util.find_spec("pulsar.manager_factory")
 import pulsar.main, pulsar.manager_endpoint_util
 assert "zipimporter" in repr(pulsar.manager_factory.__loader__)
 assert not {"exec_module", "load_module"} & set(vars(pulsar.manager_endpoint_util.__loader__))
-""" + BOTH_ACTIVE, archive) == ""
+""" + ALL_ACTIVE, archive) == ""
 
 
 def test_a_module_that_fails_to_import_fails_as_always(miniature: pathlib.Path) -> None:
@@ -254,7 +274,7 @@ open(pulsar.__path__[0] + "/manager_factory.py", "w").write("def _get_managers_d
 import importlib
 importlib.invalidate_caches()
 import pulsar.manager_factory, pulsar.manager_endpoint_util
-""" + BOTH_ACTIVE, miniature)
+""" + ALL_ACTIVE, miniature)
 
 
 def test_a_broken_package_of_ours_costs_one_line(
