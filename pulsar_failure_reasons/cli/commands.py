@@ -14,6 +14,7 @@ from pulsar_failure_reasons.cli import PROGRAM
 COMMANDS = {
     "explain": "why did this job end, and how do you know?",
     "mirror": "have Galaxy's and Pulsar's shared trees parted?",
+    "report": "what failed, how often, where, and which limits are too low?",
     "run": "start Pulsar with our seams, where .pth files are forbidden",
 }
 EXAMPLES = """\b

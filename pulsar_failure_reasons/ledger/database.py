@@ -226,6 +226,7 @@ def _batch_of(moment_s: float) -> int:
 
 def _make_private_file(path: str) -> None:
     """Make the file for its owner alone; one that is there keeps the mode that an admin gave it."""
+    os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
