@@ -12,6 +12,7 @@ from pulsar_failure_reasons.cli import PROGRAM
 
 #: A new command is one line here: its module in this package, whose `command` is the Click command.
 COMMANDS = {
+    "check": "will reasons arrive from this host, and will Galaxy act on them?",
     "explain": "why did this job end, and how do you know?",
     "mirror": "have Galaxy's and Pulsar's shared trees parted?",
     "report": "what failed, how often, where, and which limits are too low?",

@@ -45,6 +45,7 @@ DEFAULTS = {
     "controller_down": None,  # true, or {"delay": seconds, "text": ..., "rc": ...}
     "latency": {},  # {"squeue": seconds, "*": seconds}
     "private_data": False,
+    "job_file_append": 0,  # what `scontrol show config` tells; output is truncated all the same
     "banner": "",
     "banner_stream": "stdout",
     "banner_commands": None,  # list of names; None: every command
