@@ -1,8 +1,8 @@
 """How a job's end is judged: the table of the design, as pure functions.
 
-``History`` folds the DRM's successive answers about one job; :func:`judge` reads it together
-with what the job left in its directory and says what Pulsar should report. Rules that hold
-always: unknown is never success, only evidence ends a job, and the controller decides as long
+:mod:`pulsar_failure_reasons.history` folds the DRM's successive answers about one job; :func:`judge`
+reads them together with what the job left in its directory and says what Pulsar should report.
+Rules that hold always: unknown is never success, only evidence ends a job, and the controller decides as long
 as it knows the job (callers bring an accounting view only after that).
 
 Present and absent are said of the file ``return_code``: Pulsar's job script writes it after
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Callable, Dict, Optional, Tuple
 
 from .drm.base import End, Ending, JobView, Phase, StderrFinding
+from .history import History
 from .message import write_message
 from .reason import Cause, Confidence, Evidence, FailureReason
 
@@ -41,100 +42,24 @@ class Policy:
     limit_with_zero_exit: str = FAILED
 
 
+def without_graces(policy: Policy) -> Policy:
+    """Return the policy of somebody who looks once and asks what holds if it stays like this."""
+    return replace(policy, missing_answers=1)
+
+
 @dataclass(frozen=True)
 class JobFiles:
     """What the job left in its directory.
 
-    ``return_code`` is None where the file is absent or holds no integer.
+    ``return_code`` is None where the file is absent or holds no integer. ``began`` says that the
+    job script has left traces. ``unreadable`` says why nobody can tell what is there; empty where
+    it could be read.
     """
 
     return_code: Optional[int] = None
     stderr: Optional[StderrFinding] = None
-
-
-@dataclass(frozen=True)
-class History:
-    """What the DRM's answers about one job have said so far.
-
-    ``job_name`` is the name the job was submitted with, or has been given since; None where we
-    do not know it. ``job_directory`` is the folder in which the job works. ``view`` is what the
-    newest answer says of the job, None where it does not know it. ``last`` is the newest view
-    there was. ``missing``, ``stuck`` and ``ended`` count the successive answers
-    that said so, the newest included. ``identity`` is the submission time and restart count of
-    the first view that told both. ``running_at`` is when (monotonic seconds) the job was
-    last seen running, ``missing_at`` when an answer first lacked it.
-    """
-
-    job_name: Optional[str] = None
-    job_directory: Optional[str] = None
-    view: Optional[JobView] = None
-    last: Optional[JobView] = None
-    identity: Optional[Tuple[str, int]] = None
-    missing: int = 0
-    stuck: int = 0
-    ended: int = 0
-    running_at: Optional[float] = None
-    missing_at: Optional[float] = None
-
-    def after(self, view: Optional[JobView], at: float) -> History:
-        """Return the history with one more answer, given at ``at`` (monotonic seconds)."""
-        if view is None or self.is_another_job(view):
-            return replace(
-                self,
-                view=None,
-                missing=self.missing + 1,
-                stuck=0,
-                ended=0,
-                missing_at=at if self.missing_at is None else self.missing_at,
-            )
-        return replace(
-            self,
-            view=view,
-            last=_with_known_limits(view, self.last),
-            job_name=view.job_name or self.job_name,
-            identity=self.identity or _identity(view),
-            missing=0,
-            stuck=self.stuck + 1 if view.phase is Phase.STUCK else 0,
-            ended=self.ended + 1 if view.phase is Phase.ENDED else 0,
-            running_at=at if view.phase is Phase.RUNNING else self.running_at,
-            missing_at=None,
-        )
-
-    def is_another_job(self, view: JobView) -> bool:
-        """Tell whether the DRM has given the external id to another job since.
-
-        Another submission time with the same restart count as first seen says so (a requeue
-        resets the submission time and counts a restart). Clocks are not compared. Where that
-        cannot be told, another name says so, unless the job works in our job directory: sites'
-        submission plugins and administrators rename jobs, and operators change
-        ``job_name_template`` while jobs are in flight.
-        """
-        first, now = self.identity, _identity(view)
-        if first is not None and now is not None and first[1] == now[1]:
-            return first[0] != now[0]
-        if view.works_in(self.job_directory):
-            return False
-        return None not in (self.job_name, view.job_name) and self.job_name != view.job_name
-
-
-def _identity(view: JobView) -> Optional[Tuple[str, int]]:
-    # Not while a job is on its way out: slurmctld counts the restart of a requeued job before
-    # it resets its submission time (seen on 22.05, COMPLETING).
-    if view.phase is Phase.ENDING or view.submitted_at is None or view.restarts is None:
-        return None
-    return view.submitted_at, view.restarts
-
-
-def _with_known_limits(view: JobView, before: Optional[JobView]) -> JobView:
-    """Return the view with the limits that an earlier one showed and it lacks."""
-    if before is None:
-        return view
-    kept = {
-        name: getattr(before, name)
-        for name in ("walltime_s", "memory_bytes")
-        if getattr(view, name) is None and getattr(before, name) is not None
-    }
-    return replace(view, **kept) if kept else view
+    began: bool = False
+    unreadable: str = ""
 
 
 @dataclass(frozen=True)
@@ -198,6 +123,10 @@ def _judge_stuck(job: JobId, history: History, view: JobView, policy: Policy) ->
 def _judge_end(
     job: JobId, history: History, end: End, files: JobFiles, policy: Policy
 ) -> Judgement:
+    forced = end.ending is Ending.WELL and files.return_code is None
+    if history.deleted and (forced or end.ending is Ending.BADLY):
+        # Grid Engine's accounting never tells a deletion, and shows a forced one as a success.
+        end = replace(end, ending=Ending.CANCELLED, cause=Cause.CANCELLED, detail="")
     if end.ending is Ending.WELL:
         return _judge_ended_well(job, history, end, files, policy)
     if end.ending is Ending.LIMIT:
@@ -217,7 +146,10 @@ def _judge_ended_well(
     if history.ended < policy.missing_answers:
         # Shared file systems show a new file late on another host.
         return Judgement(waits_for="its file return_code")
-    end = replace(end, detail=f"{job.label} says that it ended well, but it left no exit code")
+    left = "it left no exit code"
+    if files.unreadable:
+        left = f"nobody knows its exit code: {files.unreadable}"
+    end = replace(end, detail=f"{job.label} says that it ended well, but {left}")
     return _failed(job, history, files, Cause.LOST, end, _INFERRED)
 
 
@@ -248,11 +180,47 @@ def _judge_missing(
         return Judgement(waits_for=f"{job.label} to know it again")
     if files.return_code is not None:
         return Judgement(COMPLETE)
+    unseen = _with_unknown_run(history)
     if _ran_into_its_limit(history):
         end = End(Ending.LIMIT, detail=f"its walltime limit was over when {job.label} forgot it")
-        return _failed(job, _with_unknown_run(history), files, Cause.WALLTIME, end, _INFERRED)
-    end = End(Ending.INFRASTRUCTURE, detail=f"{job.label} forgot it, and it left no exit code")
-    return _failed(job, _with_unknown_run(history), files, Cause.LOST, end, _INFERRED)
+        return _failed(job, unseen, files, Cause.WALLTIME, end, _INFERRED)
+    if history.deleted or _waited_to_the_last(job, history, files):
+        end = End(Ending.CANCELLED, detail=_how_it_was_cancelled(job, history))
+        return _failed(job, unseen, files, Cause.CANCELLED, end, _INFERRED)
+    end = End(Ending.INFRASTRUCTURE, detail=_how_it_was_lost(job, history, files))
+    return _failed(job, unseen, files, Cause.LOST, end, _INFERRED)
+
+
+def _waited_to_the_last(job: JobId, history: History, files: JobFiles) -> bool:
+    """Tell whether a forgotten job never began, as far as anybody saw: then it was cancelled.
+
+    What may have run never counts as cancelled: a job can begin and die between two looks, and
+    then its script has left traces. Of a job that no answer ever showed nobody knows that it
+    waited, but for Pulsar's own word of an earlier look.
+    """
+    if job.external_id is None or history.has_run:
+        return False
+    return not files.began and not files.unreadable
+
+
+def _how_it_was_cancelled(job: JobId, history: History) -> str:
+    if history.deleted:
+        return "it was being deleted when it was last seen"
+    return f"it had not begun when {job.label} forgot it"
+
+
+def _how_it_was_lost(job: JobId, history: History, files: JobFiles) -> str:
+    left = f"nobody knows its exit code: {files.unreadable}" if files.unreadable else (
+        "it left no exit code"
+    )
+    if job.external_id is not None:
+        return f"{job.label} forgot it, and {left}"
+    if history.launch_cut_short:
+        return (
+            f"Pulsar was killed while it submitted the job, and {job.label} knows no job of its "
+            f"name; {left}"
+        )
+    return f"its id in {job.label} is not known, nor a job of its name there, and {left}"
 
 
 def _with_unknown_run(history: History) -> History:
@@ -290,7 +258,11 @@ def _failed(
     detail = end.detail if end else ""
     if finding is not None and _line_decides(finding, cause, confidence):
         cause, detail, confidence = finding.cause, finding.detail, Confidence.STDERR
-    return Judgement(FAILED, _reason(job, history, cause, confidence, detail, end, finding))
+    reason = _reason(job, history, cause, confidence, detail, end, finding)
+    if files.unreadable:
+        said = Evidence("job_directory", "unreadable", files.unreadable)
+        reason = replace(reason, evidence=(*reason.evidence, said))
+    return Judgement(FAILED, reason)
 
 
 def _line_decides(

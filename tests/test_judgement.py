@@ -8,8 +8,8 @@ from typing import Optional, Sequence
 import pytest
 
 from pulsar_failure_reasons.drm.base import End, Ending, JobView, Phase, StderrFinding
+from pulsar_failure_reasons.history import History
 from pulsar_failure_reasons.judgement import (
-    History,
     JobFiles,
     JobId,
     Judgement,
@@ -180,12 +180,109 @@ def test_a_released_job_starts_its_grace_again() -> None:
 
 
 def test_unknown_to_drm_and_accounting() -> None:
-    """As before until the grace is over; then present is complete, and absent is lost."""
+    """As before until the grace is over; then present is complete, and absent of what ran lost."""
+    seen = [view(Phase.RUNNING, elapsed_s=1), None, None]
     assert judged([None], return_code=3).status is None
-    assert judged([None, None], return_code=3).status == "complete"
-    assert judged([None]).status is None
-    judgement = judged([None, None])
+    assert judged(seen, return_code=3).status == "complete"
+    assert judged(seen[:2]).status is None
+    judgement = judged(seen)
     assert (judgement.status, cause_of(judgement)) == ("failed", Cause.LOST)
+
+
+QUEUED = view(Phase.QUEUED, elapsed_s=0)
+RUNS = view(Phase.RUNNING, elapsed_s=1)
+
+
+@pytest.mark.parametrize(
+    "before, files, cause",
+    [
+        pytest.param([QUEUED], JobFiles(), Cause.CANCELLED, id="queued_to_the_last"),
+        pytest.param([], JobFiles(), Cause.CANCELLED, id="no_answer_ever_showed_it"),
+        pytest.param([QUEUED, RUNS], JobFiles(), Cause.LOST, id="running"),
+        pytest.param([RUNS, QUEUED], JobFiles(), Cause.LOST, id="requeued_after_it_ran"),
+        pytest.param([view(Phase.ENDING)], JobFiles(), Cause.LOST, id="on_its_way_out"),
+        pytest.param([QUEUED], JobFiles(began=True), Cause.LOST, id="began_between_two_looks"),
+        pytest.param(
+            [QUEUED], JobFiles(unreadable="stale handle"), Cause.LOST, id="nobody_can_tell"),
+    ],
+)
+def test_forgotten_job_is_cancelled_only_if_it_never_ran(
+    before: Sequence[JobView], files: JobFiles, cause: Cause
+) -> None:
+    """Queued and gone: somebody cancelled it. What may have run is never called cancelled."""
+    judgement = judge(JOB, history(*before, None, None), lambda: files, POLICY)
+    assert (judgement.status, cause_of(judgement)) == ("failed", cause)
+    assert judgement.reason is not None
+    assert judgement.reason.confidence is Confidence.INFERRED
+
+
+def test_forgotten_job_that_ran_before_pulsar_was_started() -> None:
+    """Pulsar's own word that it ran counts, though no answer since has shown it."""
+    seen = History(job_name="pulsar_7", has_run=True).after(None, 0.0).after(None, 15.0)
+    judgement = judge(JOB, seen, JobFiles, POLICY)
+    assert (judgement.status, cause_of(judgement)) == ("failed", Cause.LOST)
+
+
+@pytest.mark.parametrize(
+    "cut_short, said",
+    [(True, "Pulsar was killed while it submitted the job, and Slurm knows no job of its name"),
+     (False, "its id in Slurm is not known, nor a job of its name there")],
+)
+def test_job_whose_id_was_never_stored(cut_short: bool, said: str) -> None:
+    """Without an id nobody knows that it waited: it is lost, and the message says how."""
+    seen = History(job_name="pulsar_7", launch_cut_short=cut_short)
+    seen = seen.after(None, 0.0).after(None, 15.0)
+    judgement = judge(JobId("slurm", "Slurm", None), seen, JobFiles, POLICY)
+    assert (judgement.status, cause_of(judgement)) == ("failed", Cause.LOST)
+    assert judgement.reason is not None and said in judgement.reason.message
+
+
+@pytest.mark.parametrize(
+    "end, status, cause",
+    [
+        pytest.param(WELL, "failed", Cause.LOST, id="well"),
+        pytest.param(TIMEOUT, "failed", Cause.WALLTIME, id="limit"),
+        pytest.param(CANCELLED, "failed", Cause.CANCELLED, id="cancelled"),
+        pytest.param(SIGNAL_9, "failed", Cause.UNKNOWN, id="badly"),
+    ],
+)
+def test_directory_that_cannot_be_read(end: End, status: str, cause: Cause) -> None:
+    """The job ends, never as a success, and the record says what could not be read."""
+    files = JobFiles(unreadable="its job directory is gone")
+    judgement = judge(JOB, history(view(end=end), view(end=end)), lambda: files, POLICY)
+    assert (judgement.status, cause_of(judgement)) == (status, cause)
+    assert judgement.reason is not None
+    assert judgement.reason.evidence[-1] == Evidence(
+        "job_directory", "unreadable", "its job directory is gone")
+    if end is WELL:
+        assert "nobody knows its exit code: its job directory is gone" in judgement.reason.message
+
+
+#: Grid Engine's state dr, and what follows it.
+DELETED = view(Phase.ENDING, deleted=True)
+
+
+@pytest.mark.parametrize(
+    "after, return_code, status, cause",
+    [
+        pytest.param([view(end=SIGNAL_9)], None, "failed", Cause.CANCELLED, id="killed"),
+        pytest.param([view(end=SIGNAL_9)], 137, "failed", Cause.CANCELLED, id="killed_any_code"),
+        pytest.param([view(end=WELL)], None, "failed", Cause.CANCELLED, id="forced_by_root"),
+        pytest.param([view(end=WELL)], 0, "complete", None, id="ended_by_itself_meanwhile"),
+        pytest.param([view(end=TIMEOUT)], None, "failed", Cause.WALLTIME, id="limit"),
+        pytest.param([None, None], None, "failed", Cause.CANCELLED, id="no_record_ever"),
+        pytest.param([None, None], 0, "complete", None, id="no_record_but_a_return_code"),
+        pytest.param(
+            [RUNS, view(end=SIGNAL_9)], None, "failed", Cause.UNKNOWN, id="lived_on"),
+    ],
+)
+def test_job_that_was_seen_being_deleted(
+    after: Sequence[Optional[JobView]], return_code: Optional[int], status: str,
+    cause: Optional[Cause],
+) -> None:
+    """What accounting never tells, an earlier answer did."""
+    judgement = judged([DELETED, *after], return_code)
+    assert (judgement.status, cause_of(judgement)) == (status, cause)
 
 
 def test_accounting_that_lags_does_not_bless_a_killed_job() -> None:

@@ -71,7 +71,8 @@ class JobView:
     a job would be failed for after its grace; ``stuck_detail`` what a stuck or held job waits
     for, in words. ``submitted_at`` is the DRM's text, fit only to
     be compared with another answer of the same DRM, never with a clock. ``workdir`` is the
-    working directory as it was submitted. Times are seconds, memory is bytes for the whole job.
+    working directory as it was submitted. ``deleted`` says that the DRM shows that somebody has told
+    it to remove the job, which is still there. Times are seconds, memory is bytes for the whole job.
     """
 
     external_id: str
@@ -90,6 +91,7 @@ class JobView:
     memory_bytes: Optional[int] = None
     used_memory_bytes: Optional[int] = None
     node: Optional[str] = None
+    deleted: bool = False
     evidence: Tuple[Evidence, ...] = ()
 
     def works_in(self, directory: Optional[str]) -> Optional[bool]:
@@ -97,6 +99,24 @@ class JobView:
         if not directory or not self.workdir:
             return None
         return f"{self.workdir}/".startswith(f"{directory.rstrip('/')}/")
+
+
+#: Where Pulsar lets the DRM write a job's streams, below the job directory.
+STREAMS = ("metadata/job_stderr", "metadata/job_stdout")
+
+
+def directory_of_streams(*paths: Optional[str]) -> Optional[str]:
+    """Return the Pulsar job directory in which a job's streams lie; None where they tell none.
+
+    For DRMs that show where the streams go and not where a job works. A host before the path
+    (PBS, Grid Engine) is no part of it. Streams that somebody sent elsewhere tell nothing.
+    """
+    for path in paths:
+        _, slash, tail = (path or "").strip().partition("/")
+        for stream in STREAMS:
+            if slash and tail.endswith(f"/{stream}"):
+                return slash + tail[: -len(stream) - 1]
+    return None
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,10 @@ from ..observer import Observer, Source, shared_observer
 from ..reason import clean_text
 from ..stderr_tail import read_tail
 from .cli_module import ModuleSource
+from .cli_plugin_source import PluginSource
 from .cli_plugins import Plugins
 from .cli_shell import Link
-from .cli_source import GridEngineSource, LsfSource, PbsSource, PluginSource
+from .cli_source import GridEngineSource, LsfSource, PbsSource
 from .native_specification import split_native_specification, submitted_native_specification
 from .options import Options
 from .recording import Graces

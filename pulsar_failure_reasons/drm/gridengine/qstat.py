@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 from ...errors import OutputParseError
 from ...reason import Cause, Confidence, Evidence
-from ..base import JobView, Phase
+from ..base import JobView, Phase, directory_of_streams
 from ..external_ids import parse_external_id
 from .classify import classify_error_reason
 from .limits import Usage
-from .states import phase_of
+from .states import is_being_deleted, phase_of
 
 
 def parse_qstat(stdout: str) -> List[JobView]:
@@ -83,6 +83,7 @@ def _view(
         walltime_s=usage.time("h_rt") or usage.time("s_rt"),
         memory_bytes=usage.size("h_vmem") or usage.size("s_vmem"),
         node=_text(element, "queue_name").partition("@")[2] or None,
+        deleted=is_being_deleted(state),
         evidence=(Evidence("qstat", "state", state),),
     )
 
@@ -108,6 +109,27 @@ def parse_error_reasons(stdout: str) -> Dict[str, str]:
         if number and messages:
             reasons[number.strip()] = "; ".join(dict.fromkeys(messages))
     return {number: reason for number, reason in reasons.items() if reason}
+
+
+def parse_workdirs(stdout: str) -> Dict[str, str]:
+    """Return the Pulsar job directories by job number of an answer to ``qstat -xml -j``.
+
+    They are told by where the jobs' streams go (the first of several paths); jobs whose streams
+    go elsewhere are left out, and so are those that the qmaster does not know.
+
+    Raises:
+        OutputParseError: the text is no such answer, or is cut short.
+    """
+    if "<unknown_jobs" in stdout and "<detailed_job_info" not in stdout:
+        return {}
+    found: Dict[str, str] = {}
+    for job in _root(stdout, "detailed_job_info").iter():
+        number = job.findtext("JB_job_number")
+        paths = [_text(job, f"JB_{name}_path_list//PN_path") for name in ("stderr", "stdout")]
+        directory = directory_of_streams(*paths)
+        if number and directory is not None:
+            found[number.strip()] = directory
+    return found
 
 
 def with_error_reasons(

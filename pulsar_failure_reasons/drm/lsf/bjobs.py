@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ...errors import OutputParseError
 from ...reason import Confidence, Evidence
-from ..base import JobView
+from ..base import JobView, directory_of_streams
 from ..external_ids import parse_external_id
 from .classify import describe_state
 from .command_errors import says_not_found
@@ -106,6 +106,7 @@ def view_of(row: Mapping[str, str], source: str) -> JobView:
         confidence=Confidence.INFERRED if described.inferred else Confidence.CONTROLLER,
         end=described.end,
         job_name=text_or_none(row.get("job_name")),
+        workdir=directory_of_streams(row.get("error_file"), row.get("output_file")),
         submitted_at=text_or_none(row.get("submit_time")),
         elapsed_s=elapsed_s,
         walltime_s=walltime_s,

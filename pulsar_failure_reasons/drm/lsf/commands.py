@@ -14,8 +14,8 @@ BJOBS_FIELDS = (
     "jobid", "jobindex", "stat", "exit_code", "submit_time", "start_time", "run_time",
     "runtimelimit", "memlimit", "max_mem", "exec_host", "exit_reason",
 )
-#: JSON quotes, so here the name is safe.
-BJOBS_JSON_FIELDS = (*BJOBS_FIELDS, "job_name")
+#: JSON quotes, so here the name is safe, and paths.
+BJOBS_JSON_FIELDS = (*BJOBS_FIELDS, "job_name", "error_file", "output_file")
 
 #: bjobs takes exactly one character.
 _SEPARATOR = re.compile(r"[^\sA-Za-z0-9'\"\\:,.*()\[\]/_+-]")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Optional, Tuple
 
 from ...reason import Cause, Confidence, Evidence
-from ..base import End, Ending, JobView, Phase
+from ..base import End, Ending, JobView, Phase, directory_of_streams
 from ..captured import CANNOT_RUN_EXIT_CODES
 from .exit_status import exit_code_of, split_exit_status
 from .fields import Attributes, Usage, plain_name, usage_of, whole_number
@@ -72,6 +72,7 @@ def view_of(job: PbsJob, flavour: Flavour, source: str = "qstat") -> JobView:
         stuck_for=stuck_for,
         stuck_detail=stuck_detail,
         job_name=shown.get("job_name"),
+        workdir=_workdir(job),
         submitted_at=shown.get("ctime"),
         restarts=whole_number(shown.get("run_count")),
         elapsed_s=usage.elapsed_s,
@@ -165,6 +166,12 @@ def _exit(
 def _says_failed(shown: Attributes) -> bool:
     """OpenPBS: a job that somebody else's signal ended says "and failed", not "terminated"."""
     return re.search(r"\bfailed\s*$", shown.get("comment", "")) is not None
+
+
+def _workdir(job: PbsJob) -> Optional[str]:
+    # Not PBS_O_WORKDIR of Variable_List, which holds what users write.
+    paths = [job.attributes.get(n) for n in ("error_path", "output_path") if n not in job.ambiguous]
+    return directory_of_streams(*paths)
 
 
 def _node(shown: Attributes) -> Optional[str]:

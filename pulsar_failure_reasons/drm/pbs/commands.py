@@ -62,15 +62,17 @@ def qstat_text_command(external_ids: Sequence[str], history: bool = False) -> Li
     return ["qstat", *(["-x"] if history else []), "-f", *job_ids(external_ids)]
 
 
-def qselect_command(job_name: str) -> List[str]:
-    """Return the command that lists the ids of our living jobs of this name, one a line.
+def qselect_command(job_name: str, user: str) -> List[str]:
+    """Return the command that lists the ids of a user's living jobs of this name, one a line.
 
     Raises:
-        ValueError: a name that cannot be one.
+        ValueError: a name or a user that cannot be one.
     """
     if not job_name or job_name.startswith("-") or re.search(r"[\x00-\x20\x7f]", job_name):
         raise ValueError(f"not the name of a job: {job_name!r}")
-    return ["qselect", "-N", job_name]
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?", user):
+        raise ValueError(f"not a user: {user!r}")
+    return ["qselect", "-u", user, "-N", job_name]
 
 
 def parse_qselect(text: str) -> List[str]:

@@ -12,7 +12,7 @@ import time
 from fake_drm.settings import SettingsError
 from fake_drm.store import Store
 
-PBS = "qsub qstat qdel qhold qrls qsig qrerun tracejob".split()
+PBS = "qsub qstat qdel qhold qrls qsig qrerun qselect tracejob".split()
 COMMANDS = {
     "lsf": ("fake_lsf", "bsub bjobs bhist bacct bkill bstop bresume brequeue".split()),
     "openpbs": ("fake_pbs", PBS),

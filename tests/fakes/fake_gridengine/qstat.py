@@ -13,6 +13,16 @@ HEAD = "job-ID  prior   name       user         state submit/start at     queue 
     "                    slots ja-task-ID "
 )
 
+PATH_LIST = """      <JB_{0}_path_list>
+        <path_list>
+          <PN_path>{1}</PN_path>
+          <PN_host></PN_host>
+          <PN_file_host></PN_file_host>
+          <PN_file_staging>false</PN_file_staging>
+        </path_list>
+      </JB_{0}_path_list>
+"""
+
 
 def main(store, argv):
     """Show; returns the exit code."""
@@ -214,6 +224,8 @@ def _xml_details(records):
     ]
     text = "    <element>\n"
     text += "".join("      <%s>%s</%s>\n" % (n, escape(str(v)), n) for n, v in rows)
+    for stream in ("stderr", "stdout"):
+        text += PATH_LIST.format(stream, escape(first["extra"][stream + "_path"].lstrip(":")))
     text += "      <JB_ja_tasks>\n"
     for one in records:
         text += "        <ulong_sublist>\n"

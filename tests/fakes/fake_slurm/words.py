@@ -101,7 +101,11 @@ def job_state(record):
         return "COMPLETING"
     if record["state"] == "ended":
         return ended_words(record)[0]
-    return "PENDING" if record["state"] == "pending" else "RUNNING"
+    return "PENDING" if record["state"] == "pending" else _on_a_node(record)
+
+
+def _on_a_node(record):
+    return "SUSPENDED" if record["suspended"] else "RUNNING"
 
 
 def reason(record):
@@ -152,7 +156,7 @@ def accounting_state(record):
     if record["state"] == "pending":
         return "PENDING"
     if record["state"] == "running":
-        return "RUNNING"
+        return _on_a_node(record)
     state = ended_words(record)[0]
     if record["why"] == "cancelled" and record["cancelled_by"] is not None:
         return "CANCELLED by %d" % record["cancelled_by"]
