@@ -20,13 +20,13 @@ from pulsar.managers.stateful import JOB_FILE_FINAL_STATUS
 
 from ..drm.base import Ending, JobView, Phase
 from ..errors import DrmError
+from ..history import History
 from ..job_record import clear_record, load_record, store_record
 from ..judgement import (
     AS_BEFORE,
     COMPLETE,
     FAILED,
     QUEUED,
-    History,
     JobId,
     Judgement,
     Policy,
