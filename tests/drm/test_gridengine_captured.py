@@ -21,6 +21,18 @@ KILLED = "failed       100 : assumedly after job\nexit_status  137              
 PREFIX = "05/04/2011 03:36:38|  main|node1|W|"
 
 
+def accounting(
+    failed: str, exit_status: str, wallclock: str, category: str, maxvmem: str
+) -> str:
+    """Return a line of the accounting file, its 45 fields as accounting(5) lists them."""
+    return ":".join((
+        "all.q", "n1", "users", "eve", "x", "77", "sge", "0", "1527151827", "1527151845",
+        "1527155446", failed, exit_status, wallclock, *["0.1"] * 2, *["0"] * 15, "NONE",
+        "defaultdepartment", "NONE", "1", "0", "0.2", "0.0", "0.0", category, "0.0", "NONE",
+        maxvmem, "0", "0",
+    ))
+
+
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
 @pytest.mark.parametrize("source", ["kind", "auto"])
 def test_corpus(case: Dict[str, Any], source: str) -> None:
@@ -39,6 +51,17 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "text, expected",
     [
+        # ---- lines of the accounting file, accounting(5)
+        (accounting("100", "137", "3601", "-l h_rt=3600", "1000000"), "walltime"),
+        (accounting("100", "137", "36", "-l h_vmem=1G", "1073745920"), "memory"),
+        (accounting("0", "0", "36", "NONE", "1000000"), "success"),
+        (accounting("0", "3", "36", "NONE", "1000000"), "tool_error"),
+        (accounting("25", "0", "0", "NONE", "0"), "alive"),
+        ("a:b:c:1:2:3", "unknown"),
+        (
+            "01/02/2013 11:11:11|  main|n1|E|shepherd of job 12.1 died through signal = 9",
+            "node_failure",
+        ),
         # ---- qacct, pieces of it
         ("failed       0\nexit_status  0\n", "success"),
         ("failed       0\nexit_status  1\n", "tool_error"),

@@ -65,6 +65,18 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
             "memory", id="blanks_with_heading",
         ),
         pytest.param("JOBID STAT EXIT_CODE\n5 EXIT 140", "walltime", id="blanks_with_exit_code"),
+        pytest.param("JOBID:STAT:EXIT_CODE\n12:PEND:-", "alive", id="colons_with_heading"),
+        pytest.param(
+            "Job <2>, User <u>, Project <p>, Status <EXIT>, Queue <q>, Command <x>\n"
+            "Mon Jul 30 15:12:05: Submitted from host <l>, CWD <$HOME>;\n"
+            "Mon Jul 30 15:13:00: Exited; job has been killed before it started;",
+            "cancelled", id="submitted_never_started",
+        ),
+        pytest.param(
+            "Sender: LSF System <lsf@n>\nSubject: Job 88: <x> in cluster <c> Exited\n\n"
+            "Exited with exit code 1.\nFail to open output file /x/y: Permission denied.\n"
+            "Output is stored in this mail.", "disk", id="no_output_file",
+        ),
         pytest.param("JOBID STAT X\nWelcome EXIT 1", "unknown", id="no_id_no_row"),
         pytest.param("JOBID|STAT|X\n5|Welcome|1", "unknown", id="no_state_no_row"),
         pytest.param(

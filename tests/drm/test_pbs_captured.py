@@ -48,6 +48,15 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
         ("Exit_status=-14", "alive"), ("Exit_status = -14", "node_failure"),
         ("Exit_status = 0", "success"), ("Exit_status = 1", "tool_error"),
         ("Exit_status = 137", "unknown"), ("Exit_status = 139", "tool_error"),
+        # ---- the server's accounting: a job's lines, each with its letter
+        (
+            "04/05/2019 12:00:00;S;12.s;user=eve queue=workq\n"
+            "04/05/2019 13:00:05;E;12.s;user=eve Resource_List.walltime=01:00:00 run_count=1 "
+            "Exit_status=-29 resources_used.walltime=01:00:05", "walltime",
+        ),
+        ("04/05/2019 12:00:00;S;12.s;user=eve jobname=x queue=workq", "alive"),
+        ("04/05/2019 12:00:00;D;12.s;requestor=eve@login", "cancelled"),
+        ("04/05/2019 12:00:00;R;12.s;", "alive"),
         # ---- qstat -f: cut, copied with blanks for tabs, folded in a word
         (
             "    job_state = F\n    comment = Job run on (n1:ncpus=1) and exceeded\n"

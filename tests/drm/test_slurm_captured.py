@@ -176,7 +176,7 @@ SIBLINGS: List[Tuple[str, str, str, str]] = [
         "12|CANCELLED by 0|0:0\n",
     ),
     # ---- stderr, alone and with a state
-    ("stderr_requeue", "stderr", "unknown", f"{OLD} DUE TO JOB REQUEUE ***\n"),
+    ("stderr_requeue", "stderr", "alive", f"{OLD} DUE TO JOB REQUEUE ***\n"),
     ("stderr_tool_memory", "stderr", "unknown", "java.lang.OutOfMemoryError: Java heap space\n"),
     (
         "stderr_warning_and_killed", "stderr", "memory",
@@ -335,6 +335,16 @@ SIBLINGS: List[Tuple[str, str, str, str]] = [
     (
         "json_22_05_says_success_of_a_failure", "sacct-json", "tool_error",
         _json(state={"current": "FAILED"}, exit_code={"status": "SUCCESS", "return_code": 0}),
+    ),
+    (
+        "requeued_and_then_timed_out", "stderr", "walltime",
+        "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2020-01-01T00:00:00 DUE TO JOB REQUEUE "
+        "***\nslurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2020-01-01T01:00:00 DUE TO TIME "
+        "LIMIT ***\n",
+    ),
+    (
+        "slurmd_log_without_error", "slurmd-log", "memory",
+        "[2014-05-02T11:16:29.000] [12] Job 12 exceeded memory limit (2048 > 1024), being killed\n",
     ),
     ("json_no_jobs", "scontrol-json", "unknown", '{"jobs": [], "errors": []}'),
     ("json_banner", "sacct-json", "walltime", "Hello\n" + _json(state={"current": ["TIMEOUT"]})),

@@ -50,7 +50,7 @@ def read_captured(
     """
     text = clean_captured(text)
     lines = [line for line in text.split("\n") if line.strip()]
-    found = _from_xml(text) or _from_qacct(text, external_id)
+    found = _from_xml(text) or _from_qacct(text, external_id) or _from_accounting(lines)
     if not found:
         found = read_log(lines, needs_prefix="log" not in source) or read_qstat(lines)
     if external_id is not None:
@@ -101,6 +101,27 @@ def _from_qacct(text: str, external_id: Optional[str]) -> List[Captured]:
             # The last start of a job decides.
             by_job.pop(key, None)
             by_job[key] = captured
+    return list(by_job.values())
+
+
+#: accounting(5): where the fields of a line of the accounting file stand.
+_ACCOUNTING = {
+    5: "jobnumber", 11: "failed", 12: "exit_status", 13: "ru_wallclock", 34: "slots", 36: "cpu",
+    39: "category", 42: "maxvmem",
+}
+_ACCOUNTING_FIELDS = 43
+
+
+def _from_accounting(lines: List[str]) -> List[Captured]:
+    """Lines of the accounting file: fields between colons, a job's last start decides."""
+    by_job: Dict[str, Captured] = {}
+    for line in lines:
+        cells = line.split(":")
+        if len(cells) < _ACCOUNTING_FIELDS or not all(cells[i].isdigit() for i in (5, 11, 12)):
+            continue
+        captured = _of_record({name: cells[at].strip() for at, name in _ACCOUNTING.items()})
+        if captured is not None:
+            by_job[cells[5]] = captured
     return list(by_job.values())
 
 

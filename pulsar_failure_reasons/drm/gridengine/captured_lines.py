@@ -42,7 +42,8 @@ _FAILED = re.compile(
 )
 _SHEPHERD = re.compile(
     r"shepherd (?:of job \S+ )?exited with exit status(?: =)? (?P<code>[0-9]{1,3})"
-    r"|(?P<crash>abnormal termination of shepherd|exit_status\" file is empty)",
+    r"|(?P<crash>abnormal termination of shepherd|exit_status\" file is empty"
+    r"|shepherd of job \S+ (?:died through signal|was killed))",
     re.IGNORECASE,
 )
 _SIGNAL = re.compile(r"died through signal \w+ \((?P<number>[0-9]{1,2})\)")

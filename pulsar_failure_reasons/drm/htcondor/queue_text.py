@@ -80,6 +80,13 @@ _STATUS_LINE = re.compile(
     _ID + r"[0-9]{1,2}/[0-9]{1,2}\s+[0-9]{1,2}:[0-9]{2}\s+"
     r"[0-9]+\+[0-9]{2}:[0-9]{2}:[0-9]{2}\s+(?P<status>[IRXCHSE<>])\s"
 )
+#: ``condor_q`` itself: a line for a batch, with how many of its jobs are done, run, idle, held.
+_BATCH_HEADING = re.compile(r"^OWNER\s+BATCH_NAME\s+SUBMITTED\s+DONE\s+RUN\s+IDLE\b")
+_BATCH_LINE = re.compile(
+    r"^\S+\s+.*?\s[0-9]{1,2}/[0-9]{1,2}\s+[0-9]{1,2}:[0-9]{2}\s+(?P<done>[0-9]+|_)\s+"
+    r"(?P<run>[0-9]+|_)\s+(?P<idle>[0-9]+|_)\s+(?:(?P<hold>[0-9]+|_)\s+)?(?P<total>[0-9]+|_)\s+"
+    r"(?P<cluster>[0-9]{1,12})\.(?P<proc>[0-9]{1,9})"
+)
 _STATUS_LETTERS: Mapping[str, JobStatus] = {
     "I": JobStatus.IDLE,
     "R": JobStatus.RUNNING,
@@ -95,8 +102,10 @@ _STATUS_LETTERS: Mapping[str, JobStatus] = {
 def read_queue_listing(text: str) -> List[Record]:
     """Return an ad per job that a listing shows; empty where it is none."""
     found: List[Record] = []
+    batches = False
     for line in text.splitlines():
-        ad = _listed(line)
+        batches = batches or _BATCH_HEADING.match(line.strip()) is not None
+        ad = _listed(line) or (_batch(line.strip()) if batches else None)
         if ad:
             found.append(ad)
         elif found and found[-1].get("HoldReason") and re.match(r"\s{8,}\S", line):
@@ -116,3 +125,17 @@ def _listed(line: str) -> Optional[Record]:
     elif held:
         ad.update(JobStatus=JobStatus.HELD, HoldReason=held.group("reason"))
     return ad
+
+
+def _batch(line: str) -> Optional[Record]:
+    """Return an ad for a batch that goes on; a batch of held jobs alone does not say why."""
+    match = _BATCH_LINE.match(line)
+    if match is None:
+        return None
+    runs, idle = (match.group(name).strip("_0") for name in ("run", "idle"))
+    if not runs and not idle:
+        return None
+    return {
+        "ClusterId": int(match.group("cluster")), "ProcId": int(match.group("proc")),
+        "JobStatus": JobStatus.RUNNING if runs else JobStatus.IDLE,
+    }

@@ -45,6 +45,7 @@ class History:
     signal: Optional[int] = None
     killed_by: Optional[str] = None
     started: bool = False
+    submitted: bool = False
     host_lost: bool = False
 
     def read(self, said: str) -> None:
@@ -56,6 +57,7 @@ class History:
             self.started = True
         elif word.startswith(("submitted", "pending", "requeue", "jobhasbeenrequeued", "migrat")):
             self._begin("PEND")
+            self.submitted = self.submitted or word.startswith("submitted")
         elif word.startswith("unknown;"):
             self.host_lost = True
         elif word.startswith("signal<"):
@@ -98,7 +100,8 @@ class History:
                 reason = "TERM_OWNER"
         return describe_state(
             self.state, reason, self.exit_code, signal=self.signal,
-            started=self.started or None,
+            # Without the line of its submission, that of its start may be cut off as well.
+            started=self.started if self.started or self.submitted else None,
         )
 
 

@@ -48,7 +48,8 @@ def read_captured(
     found = _from_json(text)
     if not found and _has_report(text):
         report = find_report(text, external_id)
-        found = [_from_report(report)] if report is not None else []
+        if report is not None:
+            found = [_without_output_file(report, text) or _from_report(report)]
     if not found:
         found = _from_histories(text, external_id)
     if not found:
@@ -104,6 +105,23 @@ def _has_report(text: str) -> bool:
         r"^\s*(?:Sender: LSF System|Subject: .*Job [0-9]|Exited with |Exited by signal"
         r"|Successfully completed\.|# LSBATCH: User input)", text, re.MULTILINE
     ) is not None and bool(read_reports(text))
+
+
+#: Of a mail, since the report had no file to be in. What the tool printed stands behind "follows".
+_NO_OUTPUT_FILE = re.compile(
+    r"^(?:PS: *)?(?:Fail(?:ed)? to open|Unable to open|Can(?:not|'t) open) "
+    r"(?:output|stdout|stderr|error|input) file.*", re.MULTILINE
+)
+
+
+def _without_output_file(report: Report, text: str) -> Optional[Captured]:
+    """Return that LSF could not open a file of the job, which gave no reason of its own."""
+    said = _NO_OUTPUT_FILE.search(text[report.offset:])
+    if said is None or report.well or report.reason:
+        return None
+    detail = "its output file could not be opened"
+    evidence = Evidence("report", "line", said.group())
+    return ended(Cause.DISK, evidence, detail, external_id=report.external_id)
 
 
 def _from_report(report: Report) -> Captured:

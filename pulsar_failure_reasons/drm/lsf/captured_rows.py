@@ -10,7 +10,7 @@ from ..base import JobView
 from .bjobs import is_state, view_of
 from .termination import find_termination
 
-_SEPARATORS = ("|", "^", "\x1f", ";", "\t", ",")
+_SEPARATORS = ("|", "^", "\x1f", ";", "\t", ",", ":")
 _HEADINGS = {
     "jobid": "jobid", "id": "jobid", "stat": "stat", "status": "stat", "exitcode": "exit_code",
     "exitreason": "exit_reason", "termreason": "exit_reason", "exechost": "exec_host",

@@ -117,6 +117,33 @@ _LOG_LINE = re.compile(
 )
 
 
+#: ``04/05/2019 12:00:00;E;123.server;user=...``: the server's accounting.
+_ACCOUNTING_LINE = re.compile(
+    r"^[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};(?P<letter>[ADEQRS]);(?P<id>[^;]*);"
+    r"(?P<said>.*)$"
+)
+#: What its letters say, in the words of the server's log.
+_LETTERS = {
+    "A": "Job was aborted by the server", "Q": "Job Queued",
+    "R": "Job Rerun at request of server", "S": "Job Run at request of server",
+}
+
+
+def _log_said(line: str) -> "Optional[tuple[Optional[str], str]]":
+    """Return (id, what was said) of a line of a log or of accounting; None for any other."""
+    match = _LOG_LINE.match(line)
+    if match:
+        return match.group("id"), match.group("said").strip()
+    record = _ACCOUNTING_LINE.match(line)
+    if record is None:
+        return None
+    said = record.group("said").strip()
+    if record.group("letter") == "D":
+        who = re.search(r"\brequestor=(\S+)", said)
+        return record.group("id"), "Job deleted" + (f" at request of {who.group(1)}" if who else "")
+    return record.group("id"), _LETTERS.get(record.group("letter"), said)
+
+
 def read_mail(lines: Sequence[str], flavour: Flavour) -> Optional[Captured]:
     """Return what the server's or Moab's mail, or ``checkjob``, says; None: nothing."""
     why = _why(lines, Confidence.CONTROLLER, "mail")
@@ -232,7 +259,7 @@ def may_be_mail(text: str, source: str) -> bool:
 
 def is_log(lines: Sequence[str]) -> bool:
     """Tell whether any line is one of a log of PBS, or of tracejob."""
-    return any(_LOG_LINE.match(line) for line in lines)
+    return any(_log_said(line) is not None for line in lines)
 
 
 def read_log(
@@ -242,10 +269,10 @@ def read_log(
     run: List[str] = []
     rerun: Optional[Captured] = None
     for line in lines:
-        match = _LOG_LINE.match(line)
-        if match is None or not _is_of(match.group("id"), external_id):
+        told = _log_said(line)
+        if told is None or not _is_of(told[0], external_id):
             continue
-        said = match.group("said").strip()
+        said = told[1]
         again = _RERUN.search(said)
         if again and not said.lower().startswith("exit_status"):
             run, rerun = [], _rerun(again, said)

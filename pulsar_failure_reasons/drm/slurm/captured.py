@@ -10,9 +10,9 @@ import re
 from typing import Dict, FrozenSet, List, Optional, Sequence
 
 from ...errors import OutputParseError
-from ...reason import Cause, Confidence
+from ...reason import Cause, Confidence, Evidence
 from ..base import Ending, JobView, Phase
-from ..captured import CANNOT_TELL, Captured, cause_of_exit, clean_captured
+from ..captured import CANNOT_TELL, Captured, alive, cause_of_exit, clean_captured
 from ..combine import combine_views
 from ..external_ids import parse_external_id, same_job
 from .captured_json import read_json
@@ -30,6 +30,8 @@ from .captured_views import NO_ID
 from .stderr import split_lines
 
 _LABEL = "Slurm"
+#: No end, and no sight of the job either: so it counts only where nothing else tells more.
+_REQUEUED = re.compile(r"^\s*slurm\S*: .*CANCELLED AT .*DUE TO JOB REQUEUE.*$", re.MULTILINE)
 
 
 def read_captured(
@@ -51,7 +53,11 @@ def read_captured(
         views = {name: _of_job(found, external_id) for name, found in views.items()}
     elif _several_jobs([view for found in views.values() for view in found]):
         return CANNOT_TELL
-    return _weigh(_state(views), _line(text, kinds, external_id), external_id)
+    told = _weigh(_state(views), _line(text, kinds, external_id), external_id)
+    requeued = _REQUEUED.search(text) if told.ended is None else None
+    if requeued:
+        return alive(Evidence("stderr", "line", requeued.group().strip()), "Slurm requeued it")
+    return told
 
 
 def _kinds(source: str) -> FrozenSet[str]:

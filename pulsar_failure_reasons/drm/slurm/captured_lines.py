@@ -271,7 +271,7 @@ def _log_line(said: str) -> Optional[Ended]:
     evidence = Evidence("log", "line", said)
     if _REQUEUED.search(said):
         return None
-    finding = find_in_lines([said]) if "error: " in said else None
+    finding = find_in_lines([said]) if re.search(r"error: |, being killed", said) else None
     for pattern, cause, detail in _LOG_RULES:
         if re.search(pattern, said, re.IGNORECASE):
             return Ended(cause, evidence, detail, Confidence.EVENT_LOG)

@@ -152,7 +152,16 @@ DAGMAN_RELEASED = "02/27/19 08:00:00 Event: ULOG_JOB_RELEASED for HTCondor Node 
 DAGMAN_ENDED = "02/27/19 09:00:00 Event: ULOG_JOB_TERMINATED for HTCondor Node n (178.0.0) {x}\n"
 
 # (id, text, ended, cause)
+BATCHES = (
+    "-- Schedd: s@h : <192.0.2.1:9618?... @ 01/01/23 10:00:00\n"
+    "OWNER BATCH_NAME     SUBMITTED   DONE   RUN    IDLE   HOLD  TOTAL JOB_IDS\n"
+    "alice ID: 12        1/1  10:00 {counts} 12.0\n\n"
+    "Total for query: 1 jobs; 0 completed, 0 removed, 0 idle, 1 running, 0 held, 0 suspended\n"
+)
 PIECES = [
+    ("condor_q_batch_running", BATCHES.format(counts="_ 1 _ _ 1"), False, None),
+    ("condor_q_batch_idle", BATCHES.format(counts="_ _ 1 1"), False, None),
+    ("condor_q_batch_held", BATCHES.format(counts="_ _ _ 1 1"), None, Cause.UNKNOWN),
     ("condor_q_hold", HELD_LINE, True, Cause.MEMORY),
     ("condor_q_analyze", ANALYZE, True, Cause.WALLTIME),
     ("condor_q_running", "105.0   u   11/7  23:48   0+00:10:00 R  0  0.3 run.sh", False, None),
