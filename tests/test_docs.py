@@ -275,7 +275,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
     for name in ("install", "queued_slurm", "slurm-ends", "queued_htcondor_classified",
                  "htcondor-holds", "fake-htcondor2", "queued_cli_classified", "lsf-ends",
                  "pbs-ends", "gridengine-ends", "reasons", "how-it-works", "rollback",
-                 "troubleshooting", "adding-a-drm"):
+                 "troubleshooting", "adding-a-drm", "mirror"):
         assert f"(docs/{name}.md)" in readme
 
 

@@ -77,7 +77,8 @@ def _is_in(module: str, package: str) -> bool:
 
 
 def _finding(tree: Tree, other: Tree, path: str, module: str, items: List[Import]) -> Finding:
-    place = Place(line=items[0].line, words=tuple(item.name for item in items if item.name))
+    names = dict.fromkeys(item.name for item in items if item.name)
+    place = Place(line=items[0].line, words=tuple(names))
     missing = [item for item in items if _is_there(other, item) is False]
     note = items[0].condition.value
     if missing:
