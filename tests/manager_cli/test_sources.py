@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pwd
+import re
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
@@ -163,13 +164,51 @@ def test_torque_looks(make_drm: MakeDrm) -> None:
     assert source.query_ended(ids) is None
 
 
-def test_pbs_by_name(make_drm: MakeDrm, tmp_path: Path) -> None:
-    """A job whose id was lost is found by qselect."""
-    state = make_drm("openpbs")
-    found, = control.add_jobs(state, 1, "running", ME, name="pulsar_1")
-    _odd(tmp_path, "qselect", f'[ "$1 $2" = "-N pulsar_1" ] && echo {found}.pbs1')
+def _submit_elsewhere(state: str, submit: Sequence[str], folder: Path) -> str:
+    """Submit a sleeping job whose streams lie in a Pulsar job directory; return its id."""
+    (folder / "metadata").mkdir(parents=True)
+    script = folder / "command.sh"
+    script.write_text("#!/bin/sh\n/bin/sleep 600\n")
+    done = control.run(state, *submit, str(script), cwd=str(folder))
+    assert done.returncode == 0, done
+    return str(re.search("[0-9]+", done.stdout).group())  # type: ignore[union-attr]
+
+
+STREAMS = ("-o", "metadata/job_stdout", "-e", "metadata/job_stderr")
+
+
+@pytest.mark.parametrize("flavour, server", [("openpbs", "pbs1"), ("torque", "server1")])
+def test_pbs_by_name(make_drm: MakeDrm, tmp_path: Path, flavour: str, server: str) -> None:
+    """A living job of ours whose id was lost is found by qselect, and where its streams lie."""
+    state = make_drm(flavour)
+    control.add_jobs(state, 1, "running", "somebody:77", name="pulsar_1")
+    control.add_jobs(state, 1, "failed", ME, name="pulsar_1")
+    control.add_jobs(state, 1, "running", ME, name="pulsar_2")
+    found = _submit_elsewhere(state, ["qsub", "-N", "pulsar_1", *STREAMS], tmp_path / "1")
     views = PbsSource(_link(), "auto").query_these((), ("pulsar_1",))
-    assert [(v.external_id, v.job_name) for v in views] == [(f"{found}.pbs1", "pulsar_1")]
+    assert [(v.external_id, v.job_name, v.workdir) for v in views] == [
+        (f"{found}.{server}", "pulsar_1", str(tmp_path / "1"))]
+
+
+def test_lsf_by_name(make_drm: MakeDrm, tmp_path: Path) -> None:
+    """A job whose id was lost is found in the user's list, and where its streams lie."""
+    state = make_drm("lsf")
+    control.add_jobs(state, 1, "running", ME, name="pulsar_2")
+    streams = [str(tmp_path / "1" / word) if "/" in word else word for word in STREAMS]
+    found = _submit_elsewhere(state, ["bsub", "-J", "pulsar_1", *streams, "sh"], tmp_path / "1")
+    views = LsfSource(_link(), "auto").query_these((), ("pulsar_1",))
+    assert [(v.external_id, v.workdir) for v in views] == [(found, str(tmp_path / "1"))]
+
+
+def test_lsf_that_is_too_old_for_names(make_drm: MakeDrm, tmp_path: Path) -> None:
+    """Without -json a lost id cannot be found, and that is no outage for the other jobs."""
+    state = make_drm("lsf")
+    other, = map(str, control.add_jobs(state, 1, "running", ME, name="pulsar_2"))
+    refuse = 'case "$*" in *-json*) echo "bjobs: Illegal option." >&2; exit 255;; esac'
+    _odd(tmp_path, "bjobs", f'{refuse}\nexec "$REAL" "$@"')
+    source = LsfSource(_link(), "auto")
+    assert list(source.query_these((), ("pulsar_1",))) == []
+    assert set(_by_id(source.query_these([other], ("pulsar_1",)))) == {other}
 
 
 # ---- Grid Engine -------------------------------------------------------------------------------
@@ -181,7 +220,7 @@ def test_grid_engine_looks(make_drm: MakeDrm) -> None:
     control.add_jobs(state, 50, "running", ME)
     ended = [str(i) for i in control.add_jobs(state, 3, "failed", ME)]
     source = GridEngineSource(_link(), "auto")
-    assert len(source.query_jobs()) == 50
+    assert len(source.query_these((), ())) == 50
     assert len(control.commands(state, "qstat")) == 1
     gone = _by_id(source.query_ended(ended) or ())
     assert {i: gone[i] for i in ended} == {i: (Phase.ENDED, Ending.BADLY) for i in ended}
@@ -224,23 +263,28 @@ KILLED = (
 )
 
 
+def test_grid_engine_by_name(make_drm: MakeDrm, tmp_path: Path) -> None:
+    """qstat -j tells where the jobs of a wanted name work; it is asked for no others."""
+    state = make_drm("sge")
+    control.add_jobs(state, 1, "running", ME, name="pulsar_2")
+    streams = [f":{tmp_path / '1' / word}" if "/" in word else word for word in STREAMS]
+    submit = ["qsub", "-S", "/bin/sh", "-N", "pulsar_1", *streams]
+    found = _submit_elsewhere(state, submit, tmp_path / "1")
+    source = GridEngineSource(_link(), "auto")
+    views = {v.job_name: v for v in source.query_these((), ("pulsar_1",))}
+    assert (views["pulsar_1"].external_id, views["pulsar_1"].workdir) == (
+        found, str(tmp_path / "1"))
+    assert views["pulsar_2"].workdir is None
+    assert [argv for _, argv in control.commands(state, "qstat")][1:] == [
+        ["qstat", "-xml", "-j", found]]
+    source.query_these([found], ())
+    assert len(control.commands(state, "qstat")) == 3
+
+
 @pytest.mark.parametrize(
-    "qacct", [CommandResult(0, KILLED, ""), CommandResult(1, "", "error: job id 7 not found\n")],
-    ids=["with a record", "deleted while it waited"],
-)
-def test_grid_engine_remembers_deletions(qacct: CommandResult) -> None:
-    """qacct tells no deletion, and nothing at all of a job that waited: the state dr did."""
-    link = Scripted({"qstat": _qstat("dr"), "qacct": qacct})
-    source = GridEngineSource(link, "auto")  # type: ignore[arg-type]
-    assert _by_id(source.query_jobs()) == {"7": (Phase.ENDING, None)}
-    link.answers["qstat"] = _qstat("")
-    assert list(source.query_jobs()) == []
-    assert _by_id(source.query_ended(["7"]) or ()) == {"7": (Phase.ENDED, Ending.CANCELLED)}
-
-
-def test_grid_engine_without_deletion() -> None:
-    """Nobody was seen deleting it: killed, nobody knows by whom."""
-    link = Scripted({"qstat": _qstat("r"), "qacct": CommandResult(0, KILLED, "")})
-    source = GridEngineSource(link, "auto")  # type: ignore[arg-type]
-    source.query_jobs()
-    assert _by_id(source.query_ended(["7"]) or ()) == {"7": (Phase.ENDED, Ending.BADLY)}
+    "state, deleted", [("dr", True), ("dqw", True), ("r", False), ("hqw", False)])
+def test_grid_engine_shows_a_deletion(state: str, deleted: bool) -> None:
+    """The letter d is Grid Engine's only word of a deletion; what it means is judged later."""
+    link = Scripted({"qstat": _qstat(state)})
+    views = GridEngineSource(link, "none").query_these(["7"], ())  # type: ignore[arg-type]
+    assert [(view.external_id, view.deleted) for view in views] == [("7", deleted)]
