@@ -37,7 +37,7 @@ def number_client(runner: Any, client: Any, job_wrapper: Any) -> None:
 
 def _name_of_galaxy(runner: Any) -> str:
     """Return a word that no other Galaxy has: it tells nothing of its secret."""
-    encoded = runner.app.security.encode_id(0, kind="pulsar_failure_reasons")
+    encoded = runner.app.security.encode_id(0, kind="attempts")
     return hashlib.sha256(f"{runner.galaxy_url} {encoded}".encode()).hexdigest()[:16]
 
 
