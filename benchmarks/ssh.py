@@ -79,9 +79,9 @@ running, none changing. Commands are those that sshd was asked for.
 {table(headings, rows)}
 
 Stock: sampled, the fastest of {STOCK_SAMPLE} jobs times N; commands likewise. A job costs 3.1 s
-with `SecureShell`, whose commands stock looks after at 0.1 s and then every 3 s, and what squeue and
-the link take with `ParamikoShell`, which keeps its connection. Ours: the fastest of {OUR_PASSES}
-whole passes, with `get_status` of each job.
+with `SecureShell`, whose commands stock looks after at 0.1 s and then every 3 s, and what squeue
+and the link take with `ParamikoShell`, which keeps its connection. Ours: the fastest of
+{OUR_PASSES} whole passes, with `get_status` of each job.
 
 By itself: `python -m benchmarks.ssh`.
 """
