@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,11 +17,22 @@ SIMULATED = ("manager*/*", "tour/*", "test_fake_*", "real/test_*_contract.py")
 #: HTCondor: each of its calls is a process, which is too much for a minute.
 CORE = ("manager/test_table.py", "manager_cli/test_table.py", "test_fake_slurm_contract.py")
 
+#: Collected only where they are asked for by name: they need Galaxy's environments, which
+#: `make test-galaxy` makes.
+GALAXIES = ("galaxy", "galaxy_unit")
+
 # No deadline, no health check of speed: they measure how busy the machine is, not us.
 PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", max_examples=40, **PATIENT)
 settings.register_profile("full", max_examples=400, **PATIENT)
 settings.load_profile("fast")  # pytest --hypothesis-profile=full
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> Optional[bool]:
+    """Leave out what needs a Galaxy where it is not asked for."""
+    if collection_path.parent == TESTS and collection_path.name in GALAXIES:
+        return None if any("galaxy" in argument for argument in config.args) else True
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

@@ -92,16 +92,19 @@ class PulsarServer:
         home: Folder for configuration, staging and log.
         app: The content of ``app.yml``; what any Pulsar needs is added.
         env: Added to the environment; ``PATH`` and the like for a DRM.
+        programs: Folder of the ``pulsar-serve`` to run; that of this Python if None.
     """
 
     def __init__(
-        self, home: Path, app: Mapping[str, Any], env: Optional[Mapping[str, str]] = None
+        self, home: Path, app: Mapping[str, Any], env: Optional[Mapping[str, str]] = None,
+        programs: Optional[Path] = None,
     ) -> None:
         self.home = home
         self.port = free_port()
         self.log = home / "pulsar.log"
         self.staging = home / "staging"
         self._env = dict(env or {})
+        self._programs = str(programs or os.path.dirname(sys.executable))
         self._manager_of: Dict[str, str] = {}
         self._process: Optional[subprocess.Popen[bytes]] = None
         home.mkdir(parents=True, exist_ok=True)
@@ -127,7 +130,7 @@ class PulsarServer:
 
     def start(self) -> PulsarServer:
         """Start the server and wait until it answers."""
-        command = [os.path.join(os.path.dirname(sys.executable), "pulsar-serve"), "server.ini"]
+        command = [os.path.join(self._programs, "pulsar-serve"), "server.ini"]
         with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
                 command,

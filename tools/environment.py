@@ -56,17 +56,17 @@ def ensure(extra: str, python: str = sys.executable) -> pathlib.Path:
 
 
 def _make_galaxy(folder: pathlib.Path, release: str, python: str) -> None:
-    """Make the environment of a Galaxy release anew: an upgrade of one in place is not a site's."""
     _say("making %s (about 300 packages; a minute or some) ..." % folder.relative_to(ROOT))
-    shutil.rmtree(folder, ignore_errors=True)
-    python = galaxy_releases.interpreter(python)
-    _provide_venv(python)
-    _run([python, "-m", "venv", str(folder)], folder)
-    packages = [*galaxy_releases.REQUIREMENTS[release], "--editable", str(ROOT)]
     inside = str(folder / "bin" / "python")
+    python = galaxy_releases.interpreter(python)
+    if not (folder / "bin" / "pip").is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        _provide_venv(python)
+        _run([python, "-m", "venv", str(folder)], folder)
+    packages = [*galaxy_releases.REQUIREMENTS[release], "--editable", str(ROOT)]
     try:
         # pip needs four minutes for what takes uv half a one.
-        uv = [_uv(python), "pip", "install", "--python", inside]
+        uv = [_uv(python), "pip", "install", "--compile-bytecode", "--python", inside]
         _run(uv + packages, folder, _uv_settings(inside))
     except SystemExit as error:
         _say("%s\nuv cannot do it; trying pip (some minutes)" % error)

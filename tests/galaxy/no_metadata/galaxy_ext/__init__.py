@@ -1,0 +1,1 @@
+"""See ``set_metadata.py`` below."""
