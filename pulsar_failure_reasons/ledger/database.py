@@ -112,8 +112,12 @@ class LedgerDatabase:
     def _told(self, error: Exception) -> str:
         if self._path is None or isinstance(error, OSError):
             return _first_line(error)
-        if not os.path.exists(self._path):
+        try:
+            os.stat(self._path)
+        except FileNotFoundError:
             return "there is no such file"
+        except OSError as why:
+            return why.strerror or str(why)
         if self._read_only and not os.access(self._path, os.R_OK):
             return "the file may not be read by this user"
         return _first_line(error)

@@ -22,9 +22,9 @@ def render_tpv(report: Report) -> str:
     lines = [
         "# Memory for tools whose jobs were killed for memory, from the failure ledger.",
         f"# Period: {report.period}.",
-        f"# Suggested: {HEADROOM} times the 95 % of what the newest {NEWEST_JOBS} killed jobs asked",
-        "# for or used. They were stopped on their way, so what they need is not known: raise by",
-        "# hand what fails again.",
+        f"# Suggested: {HEADROOM} times the 95 % of what the newest {NEWEST_JOBS} killed jobs",
+        "# asked for or used. They were stopped on their way, so what they need is not known:",
+        "# raise by hand what fails again.",
     ]
     by_tool = _by_tool(report)
     if not by_tool:
