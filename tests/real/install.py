@@ -7,6 +7,7 @@
 * ``htcondor``: HTCondor 23.9 from trixie in the same way; only ``patchelf`` comes by apt.
 * ``gridengine``: Debian's Grid Engine (SGE 8.1.9) by apt, with a mail command that it demands.
 * ``python39``: Python 3.9 from bullseye in the same way, for the fast tests.
+* ``rabbitmq``: Debian's rabbitmq-server by apt; ``postgresql``: its PostgreSQL.
 * ``sshd``: Debian's openssh-server by apt. Like all others it is not started.
 
 Idempotent, and quick once everything is there. Progress goes to stderr. Exit status: 0 all there, 2
@@ -38,6 +39,8 @@ APT_PACKAGES = {
         "gridengine-exec",
     ],
     "sshd": ["openssh-server", "openssh-client"],
+    "rabbitmq": ["rabbitmq-server"],
+    "postgresql": ["postgresql"],
 }
 MAIL_COMMAND = ["bsd-mailx", "msmtp-mta"]  # msmtp-mta: else apt takes a whole mail server
 TRIXIE_PACKAGES = ["slurmctld", "slurmd", "slurm-client", "slurmdbd"]
@@ -414,6 +417,16 @@ def install_sshd() -> None:
     install_packages("sshd", APT_PACKAGES["sshd"])
 
 
+def install_rabbitmq() -> None:
+    """Install Debian's RabbitMQ unless it is there; raise HarnessError if that fails."""
+    install_packages("rabbitmq", APT_PACKAGES["rabbitmq"])
+
+
+def install_postgresql() -> None:
+    """Install Debian's PostgreSQL unless it is there; raise HarnessError if that fails."""
+    install_packages("postgresql", APT_PACKAGES["postgresql"])
+
+
 INSTALLERS = {
     "slurm": install_slurm,
     "slurm24": install_slurm24,
@@ -421,6 +434,8 @@ INSTALLERS = {
     "python39": install_python39,
     "gridengine": install_gridengine,
     "sshd": install_sshd,
+    "rabbitmq": install_rabbitmq,
+    "postgresql": install_postgresql,
 }
 
 
