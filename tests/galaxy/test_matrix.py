@@ -163,6 +163,7 @@ def job_conf(home: Path, pulsars: Dict[str, PulsarServer]) -> JobConf:
                 "staging_directory": str(home / name / "staging"),
                 "persistence_directory": str(home / name / "persisted"),
                 "tool_dependency_dir": "none", "conda_auto_init": False, "manager": QUICK,
+                **({"message_queue_url": params["amqp_url"]} if "amqp_url" in params else {}),
             }
     for name, row in ROWS.items():
         conf.tool(f"{name}__{row.behaviour}", conf.environment(
@@ -179,7 +180,8 @@ def _params(home: Path, row: Row, pulsars: Dict[str, PulsarServer]) -> Dict[str,
     if row.pulsar is None:
         params = {"default_file_action": "copy", "submit_native_specification": row.spec}
         if row.runner == "embedded_mq":
-            params["jobs_directory"] = str(home / row.runner / "staging")
+            params.update(default_file_action="remote_copy",
+                          jobs_directory=str(home / row.runner / "staging"))
         return params
     server, _, manager = row.pulsar.partition("/")
     stock = server != "ours" or manager
