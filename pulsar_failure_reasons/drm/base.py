@@ -71,8 +71,9 @@ class JobView:
     a job would be failed for after its grace; ``stuck_detail`` what a stuck or held job waits
     for, in words. ``submitted_at`` is the DRM's text, fit only to
     be compared with another answer of the same DRM, never with a clock. ``workdir`` is the
-    working directory as it was submitted. ``deleted`` says that the DRM shows that somebody has told
-    it to remove the job, which is still there. Times are seconds, memory is bytes for the whole job.
+    working directory as it was submitted. ``deleted`` says that the DRM shows that somebody has
+    told it to remove the job, which is still there. Times are seconds, memory is bytes for the
+    whole job.
     """
 
     external_id: str

@@ -77,6 +77,11 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
             "Exited with exit code 1.\nFail to open output file /x/y: Permission denied.\n"
             "Output is stored in this mail.", "disk", id="no_output_file",
         ),
+        pytest.param(
+            "Exited with exit code 1.\n\nThe output (if any) follows:\n\n\n"
+            "Unable to read output data from the stdout buffer file </h/.lsbatch/1.2.out>: your "
+            "job was probably aborted prematurely.", "disk", id="no_buffer_file",
+        ),
         pytest.param("JOBID STAT X\nWelcome EXIT 1", "unknown", id="no_id_no_row"),
         pytest.param("JOBID|STAT|X\n5|Welcome|1", "unknown", id="no_state_no_row"),
         pytest.param(

@@ -18,6 +18,25 @@ MOAB = MAIL + "job deleted\nJob deleted at request of root@s\n"
 LOG = "11/29/2026 12:03:0{n}  S    {said}\n"
 
 
+EPILOGUE = """\
+Begin PBS Epilogue Thu Jan  9 11:36:41 PST 2014
+Job ID:           32.server
+Limits:           neednodes=1,nodes=1,walltime=01:00:00
+Resources:        cput=00:00:01,mem=0kb,vmem=0kb,walltime={ran}
+Exit Code:  {code}
+End PBS Epilogue
+"""
+NCI = """\
+                  Resource Usage on 2020-01-13 14:25:31:
+   Job Id:             1234567.server
+   Exit Status:        {code}
+   NCPUs Requested:    4                      NCPUs Used: 4
+                                           CPU Time Used: 00:00:00
+   Memory Requested:   2.0GB                 Memory Used: {mem}
+   Walltime requested: 00:10:00            Walltime Used: {ran}
+"""
+
+
 def log(*said: str) -> str:
     """Return lines as tracejob shows them."""
     return "".join(LOG.format(n=n, said=text) for n, text in enumerate(said))
@@ -48,6 +67,19 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
         ("Exit_status=-14", "alive"), ("Exit_status = -14", "node_failure"),
         ("Exit_status = 0", "success"), ("Exit_status = 1", "tool_error"),
         ("Exit_status = 137", "unknown"), ("Exit_status = 139", "tool_error"),
+        # ---- an epilogue's summary: Torque's sample, NCI's
+        (EPILOGUE.format(ran="01:00:12", code="271"), "walltime"),
+        (EPILOGUE.format(ran="00:00:12", code="1"), "tool_error"),
+        (EPILOGUE.format(ran="00:00:12", code="0"), "success"),
+        (NCI.format(code="271 (Linux Signal 15 SIGTERM Termination)", ran="00:10:05", mem="6.1MB"),
+         "walltime"),
+        (NCI.format(code="-29 (Job failed due to exceeding walltime)", ran="00:10:05", mem="6.1MB"),
+         "walltime"),
+        (NCI.format(code="137 (Linux Signal 9 SIGKILL)", ran="00:01:05", mem="2.0GB"), "memory"),
+        (NCI.format(code="0", ran="00:01:05", mem="2.0GB"), "success"),
+        ("Exit Status: 0\n", "unknown"),
+        # ---- stderr: the hook of a site
+        ("Job 12.s has exceeded memory allocation on node n1", "memory"),
         # ---- the server's accounting: a job's lines, each with its letter
         (
             "04/05/2019 12:00:00;S;12.s;user=eve queue=workq\n"

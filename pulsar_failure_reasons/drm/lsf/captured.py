@@ -109,8 +109,9 @@ def _has_report(text: str) -> bool:
 
 #: Of a mail, since the report had no file to be in. What the tool printed stands behind "follows".
 _NO_OUTPUT_FILE = re.compile(
-    r"^(?:PS: *)?(?:Fail(?:ed)? to open|Unable to open|Can(?:not|'t) open) "
-    r"(?:output|stdout|stderr|error|input) file.*", re.MULTILINE
+    r"^(?:PS: *)?(?:(?:Fail(?:ed)? to open|Unable to open|Can(?:not|'t) open) "
+    r"(?:output|stdout|stderr|error|input) file|Unable to read output data from the stdout"
+    r" buffer file).*", re.MULTILINE
 )
 
 

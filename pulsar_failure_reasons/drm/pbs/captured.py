@@ -19,6 +19,7 @@ from ..captured import (
     read_tool_lines,
 )
 from ..external_ids import parse_external_id, same_job
+from .captured_epilogue import read_epilogue
 from .captured_lines import ended_view, is_log, may_be_mail, read_log, read_mail, requeued
 from .classify import PbsJob, view_of
 from .command_errors import error_from_command
@@ -72,7 +73,8 @@ def read_captured(
         told = read_log(lines, flavour, external_id)
     elif may_be_mail(text, source):
         told = read_mail(lines, flavour)
-    told = told or line_of_pbs or _from_table(lines) or _refused(lines)
+    told = told or line_of_pbs or read_epilogue(lines, flavour)
+    told = told or _from_table(lines) or _refused(lines)
     if told is None and re.search(r"stderr|auto|stdout", source):
         told = read_tool_lines(lines)
     return told or CANNOT_TELL

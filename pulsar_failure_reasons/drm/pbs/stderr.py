@@ -12,10 +12,11 @@ from ..units import parse_memory
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 #: A tool's unfinished line may stand before it.
 _PREFIX = re.compile(r"=>> PBS: (?P<said>job (?:killed|terminated|deleted).*)")
-#: The cgroup hook of PBS Pro, with the job's id (or none) before it.
+#: The cgroup hook of PBS Pro, with the job's id (or none) before it; NCI's names it in the line.
 _CGROUP = re.compile(
     r"^\s*(?:(?P<id>[0-9]+\S*|<\w+>)[ :]+)?(?P<said>(?:Job )?(?:Killed:? ?)?"
-    r"Cgroup (?:mem(?:ory)?|memsw|vmem) limit exceeded.*)",
+    r"Cgroup (?:mem(?:ory)?|memsw|vmem) limit exceeded.*)"
+    r"|^\s*(?P<other>Job (?P<job>[0-9]+\S*) has exceeded memory allocation on node .*)",
     re.IGNORECASE,
 )
 
@@ -34,7 +35,10 @@ def _rule(pattern: str, cause: Cause, detail: str = "") -> _Rule:
 _RULES: Tuple[_Rule, ...] = (
     _rule(r"\bwall ?(?:time|clock)\b", Cause.WALLTIME),
     _rule(r"\bp?v?mem\b", Cause.MEMORY),
-    _rule(r"memory oversubscription|Cgroup \w+ limit exceeded", Cause.MEMORY),
+    _rule(
+        r"memory oversubscription|Cgroup \w+ limit exceeded|exceeded memory allocation",
+        Cause.MEMORY,
+    ),
     _rule(r"\bp?cput\b", Cause.CPU_TIME),
     _rule(r"\bfile\b", Cause.DISK),
     _rule(r"\bncpus\b", Cause.UNKNOWN, "it used more CPUs than it asked for"),
@@ -82,7 +86,7 @@ def _said_by_pbs(text: str, external_id: Optional[str]) -> List[str]:
             said.append(f"=>> PBS: {match.group('said').strip()}")
             continue
         hook = _CGROUP.match(line)
-        if hook and _is_of(hook.group("id"), external_id):
+        if hook and _is_of(hook.group("id") or hook.group("job"), external_id):
             said.append(line.strip())
     return said
 
