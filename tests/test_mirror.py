@@ -22,6 +22,9 @@ FORMATTING = {
     "module_docstring": ("x = 1\n", '"""What for."""\nx = 1\n'),
     "function_docstring": ("def f():\n    return 1\n", 'def f():\n    """Say."""\n    return 1\n'),
     "docstring_instead_of_pass": ("def f():\n    pass\n", 'def f():\n    """Nothing."""\n'),
+    "pass_beside_a_docstring": (
+        "class A:\n    pass\n    x = 1\n", 'class A:\n    """Say."""\n    x = 1\n',
+    ),
     "class_docstring": ("class A:\n    x = 1\n", 'class A:\n    """Say."""\n    x = 1\n'),
     "string_in_a_block": (
         "try:\n    import a\nexcept ImportError:\n    a = None\n",
@@ -146,6 +149,11 @@ BEHAVIOUR = {
         "if TYPE_CHECKING:\n    x = 1\nelse:\n    x = 3\n",
         "constant x both",
     ),
+    "first_of_two_definitions": (
+        "def f():\n    return 1\ndef f():\n    return 2\n",
+        "def f():\n    return 3\ndef f():\n    return 2\n",
+        "function f both",
+    ),
     "second_definition": (
         "def f():\n    return 1\n", "def f():\n    return 1\ndef f():\n    return 2\n",
         "function f both",
@@ -251,6 +259,12 @@ def test_files_on_one_side(tmp_path: Path) -> None:
          "try:\n    from pulsar.managers.util.y import a\nexcept ImportError:\n    a = None\n",
          "x.py:2 guarded: may fail"),
         (f"{GALAXY_FOLDER}/x.py",
+         "try:\n    from pulsar.managers.util.y import a\nexcept:\n    a = None\n",
+         "x.py:2 guarded: may fail"),
+        (f"{GALAXY_FOLDER}/x.py",
+         "try:\n    from pulsar.managers.util.y import a\nexcept KeyError:\n    a = None\n",
+         "x.py:2 always"),
+        (f"{GALAXY_FOLDER}/x.py",
          "try:\n    import z\nexcept ImportError:\n    import pulsar.managers.util.y\n",
          "x.py:4 fallback: only where another import fails"),
         (f"{GALAXY_FOLDER}/x.py",
@@ -295,6 +309,7 @@ def test_imports_that_reach_across(
         'open(os.path.join(os.path.dirname(__file__), "T.sh")).read()',
         'importlib.resources.files(__package__).joinpath("T.sh").read_text()',
         '(Path(__file__).parent / "T.sh").read_text()',
+        'Path(__file__).parent / "T.sh"',
     ],
 )
 def test_a_resource_that_a_side_lacks(load: str, tmp_path: Path) -> None:
@@ -342,7 +357,7 @@ def test_statuses_as_bare_literals(tmp_path: Path) -> None:
 
 def test_a_runner_without_pulsar_compares_other_words(tmp_path: Path) -> None:
     """In a file that imports nothing of Pulsar's, "failed" is somebody else's word."""
-    text = RUNNER.replace("import pulsar.client", "")
+    text = RUNNER.replace("import pulsar.client", "# not as pulsar does")
     report = compare(tmp_path, {}, {}, {"galaxy/jobs/runners/local.py": text})
     assert report.findings == []
 

@@ -21,10 +21,8 @@ Imports = Mapping[str, List[Import]]
 def read_imports(tree: Tree, other: Tree, not_checked: List[str]) -> Dict[str, List[Import]]:
     """Return the imports of the shared tree's files and of all that name the other package.
 
-    A file outside of the shared tree that cannot be read is added to ``not_checked``.
-
-    Raises:
-        MirrorError: a file of the shared tree cannot be read.
+    A file that cannot be read is added to ``not_checked``; for one of the shared tree,
+    ``parse_all`` raises.
     """
     found = {}
     for path, content in tree.files.items():
@@ -33,8 +31,6 @@ def read_imports(tree: Tree, other: Tree, not_checked: List[str]) -> Dict[str, L
         try:
             found[path] = imports_of(path, parse(path, content))
         except MirrorError as error:
-            if is_shared(tree, path):
-                raise
             not_checked.append(f"the imports of {error}")
     return found
 
@@ -130,7 +126,11 @@ def imports_package(imported: List[Import], package: str) -> bool:
 
 
 def parse_all(tree: Tree) -> Dict[str, ast.Module]:
-    """Return the syntax trees of the shared tree's Python files, by path in it."""
+    """Return the syntax trees of the shared tree's Python files, by path in it.
+
+    Raises:
+        MirrorError: one of them cannot be read.
+    """
     prefix = tree.project.folder + "/"
     return {
         path: parse(prefix + path, content)

@@ -133,8 +133,7 @@ def _compare_statuses(report: Report, imports: across.Imports) -> None:
     literals: Dict[str, List[statuses.Literal]] = {
         path: statuses.literals_in(parse(path, report.galaxy.files[path]))
         for path, imported in imports.items()
-        if not across.is_shared(report.galaxy, path)
-        and across.imports_package(imported, report.pulsar.project.package)
+        if across.imports_package(imported, report.pulsar.project.package)
     }
     for path, found in literals.items():
         report.findings += statuses.find_bare(path, found, known)
