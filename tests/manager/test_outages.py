@@ -117,6 +117,41 @@ def test_unusable_answer(
     assert len(_messages(caplog, "Slurm gave no usable answer")) == 1
 
 
+def _squeue_that_says(stderr: str) -> str:
+    """Return a script: squeue with one more line on stderr."""
+    return f'echo "{stderr}" >&2; PATH="${{PATH#*:}}" exec squeue "$@"'
+
+
+def test_errors_on_stderr_beside_an_answer(
+    make_pulsar: MakePulsar, odd_command: Callable[..., None], slurm: Slurm,
+    caplog: pytest.LogCaptureFixture
+) -> None:
+    """A squeue that complains each time, and lists no job, has answered all the same."""
+    pulsar = make_pulsar(missing_grace=0.5, accounting="none")
+    odd_command("squeue", _squeue_that_says("squeue: error: Ignoring obsolete FastSchedule=1"))
+    external_id = pulsar.submit("1", "sleep 600", "-t 60")
+    pulsar.wait_for("1", "running")
+    control.forget(slurm.state, external_id)
+    assert reason_of(pulsar.end("1")) == "lost"
+    assert _messages(caplog, "no usable answer") == []
+
+
+def test_a_user_that_the_host_does_not_know(
+    make_pulsar: MakePulsar, odd_command: Callable[..., None], slurm: Slurm,
+    caplog: pytest.LogCaptureFixture
+) -> None:
+    """Headings, no job and exit code 0 with "Invalid user" (22.05, 24.11) are no answer."""
+    pulsar = make_pulsar(missing_grace=0, accounting="none")
+    external_id = pulsar.submit("1", "sleep 600", "-t 60")
+    pulsar.wait_for("1", "running")
+    odd_command("squeue", _squeue_that_says("squeue: error: Invalid user: galaxy"))
+    control.forget(slurm.state, external_id)
+    failed = pulsar.observer().counters.failed_passes
+    wait_until(lambda: pulsar.observer().counters.failed_passes >= failed + 2, 20, "two looks")
+    assert pulsar.status("1") == "running"
+    assert "Invalid user" in _messages(caplog, "no usable answer")[0]
+
+
 def test_banners_with_digits(pulsar: Pulsar, slurm: Slurm) -> None:
     """Site banners around every answer, digits in them, are read past."""
     slurm.set(banner="Welcome to node 7\nJob queue 12: 99 jobs waiting\n12345")
