@@ -28,9 +28,10 @@ RENDERERS: Dict[str, Callable[[mirror.Report], str]] = {
 
 
 @click.command("mirror", epilog=EPILOG)
-@click.argument("galaxy_tree")
-@click.argument("pulsar_tree")
-@click.option("--allow", metavar="ALLOW.TOML", help="The file of intended differences.")
+@click.argument("galaxy_tree", type=click.Path())
+@click.argument("pulsar_tree", type=click.Path())
+@click.option("--allow", type=click.Path(), metavar="ALLOW.TOML",
+              help="The file of intended differences.")
 @click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text")
 def command(galaxy_tree: str, pulsar_tree: str, allow: Optional[str], form: str) -> None:
     """Compare Galaxy's jobs/runners/util with Pulsar's managers/util.
