@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, List, Optional
 
 from pulsar_failure_reasons.app_config import AppConfig, ConfiguredManager, load_app_config
 from pulsar_failure_reasons.cli.answer import answer_of_record, answer_without_record
 from pulsar_failure_reasons.errors import ConfigurationError
 from pulsar_failure_reasons.job_record import load_current_record
+from pulsar_failure_reasons.ledger.settings import LedgerSettings, ledger_settings, sqlite_path
 
 
 def explain_job(app_path: str, job_id: str, manager_name: Optional[str]) -> Dict[str, Any]:
@@ -17,21 +18,45 @@ def explain_job(app_path: str, job_id: str, manager_name: Optional[str]) -> Dict
     Raises:
         ConfigurationError: app.yml cannot be read, has no such manager, or there is no trace of
             the job.
+        LedgerError: the ledger is there and cannot be read.
     """
     config = load_app_config(app_path)
-    for manager in _managers(config, manager_name):
+    managers = _managers(config, manager_name)
+    for manager in managers:
         if _is_job_id(job_id) and os.path.isdir(os.path.join(manager.staging_directory, job_id)):
             return {"manager": manager.name, "job_id": job_id, **_explain(manager, job_id)}
-    places = ", ".join(sorted({m.staging_directory for m in _managers(config, manager_name)}))
-    raise ConfigurationError(f"there is no job {job_id!r} in {places}")
+    places = sorted({manager.staging_directory for manager in managers})
+    for manager in managers:
+        settings = ledger_settings(manager.name, manager.options, config.persistence_directory)
+        if isinstance(settings, LedgerSettings):
+            found = _newest_in_ledger(settings.url, job_id, manager.name)
+            if found is not None:
+                return found
+            places.append(f"the ledger {settings}")
+    raise ConfigurationError(f"there is no failure of a job {job_id!r} in {', '.join(places)}")
 
 
-def _managers(config: AppConfig, name: Optional[str]) -> Iterator[ConfiguredManager]:
+def _newest_in_ledger(url: str, job_id: str, manager_name: str) -> Optional[Dict[str, Any]]:
+    """Return the answer of the ledger, None where it has no failure of the job or is not there."""
+    from pulsar_failure_reasons.ledger.database import LedgerDatabase
+    from pulsar_failure_reasons.ledger.lookup import find_failures
+
+    path = sqlite_path(url)
+    if path is not None and not os.path.exists(path):
+        return None  # no job has ended yet
+    failures = find_failures(LedgerDatabase(url, read_only=True), job_id, manager_name)
+    if not failures:
+        return None
+    answer = answer_of_record(failures[0].reason)
+    return {"manager": manager_name, "job_id": job_id, **answer, "read_from": "ledger"}
+
+
+def _managers(config: AppConfig, name: Optional[str]) -> List[ConfiguredManager]:
     found = [manager for manager in config.managers if name in (None, manager.name)]
     if not found:
         known = ", ".join(manager.name for manager in config.managers)
         raise ConfigurationError(f"{config.path} has no manager {name!r}; it has: {known}")
-    return iter(found)
+    return found
 
 
 def _is_job_id(job_id: str) -> bool:

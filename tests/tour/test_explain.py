@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.tour.conftest import Visit
 
@@ -61,3 +62,18 @@ def test_nothing_to_read(site: Visit) -> None:
         said = site.run("explain", *argv)
         assert (said.code, said.out) == (2, ""), argv
         assert len(said.err.splitlines()) == 1, said.err
+
+
+def test_a_job_whose_directory_is_gone(site: Visit, tmp_path: Path) -> None:
+    """Galaxy has removed the job: the ledger has its reason still."""
+    directory = site.pulsar.staging / "4"
+    kept = tmp_path / "4"
+    directory.rename(kept)
+    try:
+        said = site.run("explain", "4", "--app", site.app_yml, "--format", "json")
+    finally:
+        kept.rename(directory)
+    assert (said.code, said.err) == (0, "")
+    answer = json.loads(said.out)
+    assert (answer["cause"], answer["read_from"]) == ("memory", "ledger")
+    assert answer["evidence"]
