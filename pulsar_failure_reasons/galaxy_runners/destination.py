@@ -26,9 +26,18 @@ def keep_with_job(app: Any, destination: Any) -> None:
 
     A destination that Galaxy made from a resubmitted job's params alone gets its own back first.
     """
+    detach(destination)
     restore(app, destination)
     destination.resubmit = [_in_galaxys_form(rule) for rule in destination.resubmit or []]
     destination.params[PARAM_DESTINATION] = kept_of(destination)
+
+
+def detach(destination: Any) -> None:
+    """Give a destination params of its own.
+
+    One made from a job has that job's column, and writing to it fails once the job is expired.
+    """
+    destination.params = dict(destination.params or {})
 
 
 def kept_of(destination: Any) -> Dict[str, Any]:

@@ -81,6 +81,7 @@ class FailureReasonsMixin:
         # A destination made from the job has no runner, and the job sent to it again none either.
         if job_state.job_destination.runner is None:
             job_state.job_destination.runner = job.job_runner_name
+        destination.detach(job_state.job_destination)
         destination.restore(self.app, job_state.job_destination)
 
     def _PulsarJobRunner__async_update(self, full_status: Any) -> None:
@@ -243,5 +244,8 @@ class FailureReasonsMixin:
         except DATABASE_AWAY:
             raise
         except Exception as error:
-            log.log(level, "(%s) %s: %s", job_id, what, one_line(error), exc_info=True)
+            log.log(
+                level, "(%s) %s: %s", job_id, what, one_line(error),
+                exc_info=level >= logging.WARNING,
+            )
             return None
