@@ -6,7 +6,9 @@ tests (``explain``), never for ending a job.
 
 from __future__ import annotations
 
+import html
 import re
+import textwrap
 from dataclasses import dataclass, replace
 from typing import List, Optional, Sequence, Tuple
 
@@ -57,6 +59,25 @@ def clean_captured(text: str) -> str:
     """Return the text without colours and control characters, with ``\\n`` at the line ends."""
     kept = _CONTROL.sub("", text[-LARGEST_TEXT:])
     return kept.replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")
+
+
+_FENCE = re.compile(r"\s*(?:```|~~~)\s*\w*\s*")
+_QUOTATION = re.compile(r"\s{0,3}(?:>[ ]?)+(?!>)")
+
+
+def plain_copy(text: str) -> str:
+    """Return a text as its DRM wrote it, without what the place where it was posted added.
+
+    That is, beside what :func:`clean_captured` takes out: fences, a quotation mark before each
+    line, the mark of a list, entities of HTML in a text without any tag, indentation of the whole.
+    """
+    lines = [line for line in clean_captured(text).split("\n") if not _FENCE.fullmatch(line)]
+    if all(_QUOTATION.match(line) for line in lines if line.strip()):
+        lines = [_QUOTATION.sub("", line, count=1) for line in lines]
+    plain = re.sub(r"\A\s*[-*] +", "", textwrap.dedent("\n".join(lines)))
+    if "<" not in plain and re.search(r"&(?:lt|gt);", plain):
+        return html.unescape(plain)
+    return plain
 
 
 def alive(view_or_line: Evidence, detail: str = "", external_id: Optional[str] = None) -> Captured:

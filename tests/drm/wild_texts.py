@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import textwrap
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -48,4 +50,10 @@ def damaged(text: str) -> Dict[str, str]:
         "coloured": "\x1b[1m" + text + "\x1b[0m",
         "banner": "Welcome to node1!\nAll jobs failed? Mail help@site.\n\n" + text,
         "bom": "\ufeff" + text,
+        "quoted": "\n".join("> " + line for line in text.split("\n")),
+        "fenced": "```text\n" + text + "\n```\n",
+        "escaped": html.escape(text, quote=False),
+        "indented": textwrap.indent(text, "    "),
+        "listed": "- " + text,
+        "before_a_prompt": text + "\n[eve@login1 ~]$ \n",
     }

@@ -13,9 +13,9 @@ from ..captured import (
     Captured,
     agreed,
     alive,
-    clean_captured,
     ended,
     from_view,
+    plain_copy,
     read_tool_lines,
 )
 from ..external_ids import same_job
@@ -48,7 +48,7 @@ def read_captured(
         external_id: The job meant; None where the text is about one job. A text about several
             then tells only what all of them have in common.
     """
-    text = clean_captured(text)
+    text = plain_copy(text)
     lines = [line for line in text.split("\n") if line.strip()]
     found = _from_xml(text) or _from_qacct(text, external_id) or _from_accounting(lines)
     if not found:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Dict, List, Optional, Tuple
 
 from ...reason import Cause, Confidence, Evidence, clean_text
-from ..captured import CANNOT_TELL, Captured
+from ..captured import CANNOT_TELL, Captured, plain_copy
 from .classify import HoldFinding, HoldKind, classify_hold
 from .codes import HoldReasonCode, JobEvent, JobStatus, VacateReasonCode
 from .events import JobState, JobSummary, summarize_events
@@ -45,7 +45,7 @@ def read_captured(
         external_id: The job meant: "123.0", or "123" for any process of the cluster. None
             means, where the text has several, the first that failed, or else that lives.
     """
-    jobs = read_jobs(_NOISE.sub("", text))
+    jobs = read_jobs(_NOISE.sub("", plain_copy(text)))
     if external_id is not None:
         jobs = [job for job in jobs if _is(job.external_id, external_id)]
     return min(jobs, key=_rank, default=CANNOT_TELL)

@@ -13,9 +13,9 @@ from ..captured import (
     Captured,
     agreed,
     alive,
-    clean_captured,
     ended,
     from_view,
+    plain_copy,
     read_tool_lines,
 )
 from ..external_ids import parse_external_id, same_job
@@ -57,7 +57,7 @@ def read_captured(
         external_id: The job meant; None where the text is about one job. A text about several
             then tells only what all of them have in common.
     """
-    text = clean_captured(text)
+    text = plain_copy(text)
     flavour = guess_flavour(text, source)
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     line_of_pbs = _from_stderr(text, external_id)
@@ -140,12 +140,22 @@ def _of_piece(piece: str, flavour: Flavour) -> Optional[Captured]:
     return _without_state(attributes, external_id, flavour)
 
 
+#: Attributes that are too short to be folded: what follows them is something else.
+_NEVER_FOLDED = re.compile(
+    r"\s*(?:exit_status|job_state|substate|run_count|Hold_Types|Stageout_status|session_id"
+    r"|\w+\.(?:walltime|cput|v?mem|ncpus)) = ", re.IGNORECASE,
+)
+
+
 def _folded_with_tabs(lines: List[str]) -> List[str]:
     """Copies turn the tab of a folded line into blanks, or lose it."""
-    kept = []
+    kept, may_fold = [], True
     for line in lines:
         is_attribute = re.match(r"\s*[A-Za-z][\w.]* = ", line)
-        kept.append(("    " if is_attribute else "\t") + line.strip() if line.strip() else "")
+        if is_attribute:
+            may_fold = _NEVER_FOLDED.match(line) is None
+        if is_attribute or may_fold:
+            kept.append(("    " if is_attribute else "\t") + line.strip() if line.strip() else "")
     return kept
 
 

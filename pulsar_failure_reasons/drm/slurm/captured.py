@@ -12,7 +12,7 @@ from typing import Dict, FrozenSet, List, Optional, Sequence
 from ...errors import OutputParseError
 from ...reason import Cause, Confidence, Evidence
 from ..base import Ending, JobView, Phase
-from ..captured import CANNOT_TELL, Captured, alive, cause_of_exit, clean_captured
+from ..captured import CANNOT_TELL, Captured, alive, cause_of_exit, plain_copy
 from ..combine import combine_views
 from ..external_ids import parse_external_id, same_job
 from .captured_json import read_json
@@ -46,7 +46,7 @@ def read_captured(
         external_id: The job meant; None where the text is about one job. A text about several
             then tells nothing.
     """
-    text = clean_captured(text)
+    text = plain_copy(text)
     kinds = _kinds(source)
     views = _views(text, kinds)
     if external_id is not None:
