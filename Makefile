@@ -10,7 +10,7 @@ IN_TEST_ENV = $(PYTHON) tools/environment.py test --
 IN_LINT_ENV = $(PYTHON) tools/environment.py lint --
 # By file: a module's set-up (a DRM, a server) must not run once in each worker.
 PYTEST = $(IN_TEST_ENV) -m pytest -n 3 --dist loadfile
-REAL_PARTS = slurm slurm24 htcondor gridengine sshd
+REAL_PARTS = slurm slurm24 htcondor gridengine sshd chromium postgresql
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-oldest test-simulated test-launchers test-real lint bench docs clean

@@ -19,7 +19,8 @@ SHOWN_GROUPS = 50
 def render_text(report: Report, width: int = WIDE, *, color: bool = False) -> str:
     """Return the report for a screen of so many columns."""
     console = Console(
-        file=io.StringIO(), width=width, force_terminal=color, no_color=not color, highlight=False,
+        file=io.StringIO(), width=width, force_terminal=color, no_color=not color,
+        highlight=False, markup=False, emoji=False,  # a tool's id is text, whatever it looks like
     )
     console.print(_heading(report), style="bold")
     console.print(_groups(report))

@@ -73,7 +73,8 @@ def test_written_soon_and_then_no_thread(path: Path) -> None:
         writer.add(ended(str(number)))
     assert writer.flush()
     assert ends_in(path) == 25
-    assert not [t for t in threading.enumerate() if t.name == "failure-ledger"]
+    wait_until(lambda: "failure-ledger" not in {t.name for t in threading.enumerate()}, 15,
+               "the thread to end", 0.01)
     assert rows(path, "SELECT count(DISTINCT batch) FROM ledger_counted") == [(1,)]
 
 

@@ -7,8 +7,9 @@
 * ``htcondor``: HTCondor 23.9 from trixie in the same way; only ``patchelf`` comes by apt.
 * ``gridengine``: Debian's Grid Engine (SGE 8.1.9) by apt, with a mail command that it demands.
 * ``python39``: Python 3.9 from bullseye in the same way, for the fast tests.
-* ``rabbitmq``: Debian's rabbitmq-server by apt; ``postgresql``: its PostgreSQL.
+* ``rabbitmq``: Debian's rabbitmq-server by apt.
 * ``sshd``: Debian's openssh-server by apt. Like all others it is not started.
+* ``chromium``: Debian's Chromium by apt, to look at the report page.
 
 Idempotent, and quick once everything is there. Progress goes to stderr. Exit status: 0 all there, 2
 not possible here (the message says what to do).
@@ -27,6 +28,7 @@ import tempfile
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence
 
+from tests.real import chromium
 from tests.real.processes import HarnessError
 
 APT_PACKAGES = {
@@ -39,8 +41,8 @@ APT_PACKAGES = {
         "gridengine-exec",
     ],
     "sshd": ["openssh-server", "openssh-client"],
+    "chromium": ["chromium", "fonts-dejavu-core"],
     "rabbitmq": ["rabbitmq-server"],
-    "postgresql": ["postgresql"],
 }
 MAIL_COMMAND = ["bsd-mailx", "msmtp-mta"]  # msmtp-mta: else apt takes a whole mail server
 TRIXIE_PACKAGES = ["slurmctld", "slurmd", "slurm-client", "slurmdbd"]
@@ -422,9 +424,10 @@ def install_rabbitmq() -> None:
     install_packages("rabbitmq", APT_PACKAGES["rabbitmq"])
 
 
-def install_postgresql() -> None:
-    """Install Debian's PostgreSQL unless it is there; raise HarnessError if that fails."""
-    install_packages("postgresql", APT_PACKAGES["postgresql"])
+def install_chromium() -> None:
+    """Install Debian's Chromium unless there is one; raise HarnessError if that fails."""
+    if chromium.program() is None:
+        install_packages("chromium", APT_PACKAGES["chromium"])
 
 
 INSTALLERS = {
@@ -434,8 +437,8 @@ INSTALLERS = {
     "python39": install_python39,
     "gridengine": install_gridengine,
     "sshd": install_sshd,
+    "chromium": install_chromium,
     "rabbitmq": install_rabbitmq,
-    "postgresql": install_postgresql,
 }
 
 
