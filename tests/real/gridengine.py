@@ -141,7 +141,7 @@ class PrivateGridEngine(GridEngineCell):
         path = self.home / "work" / f"job.sh.o{job_id}"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def delete_all(self, timeout_s: float = 30) -> None:
+    def delete_all(self, timeout_s: float = 60) -> None:
         """Delete every job by force, end what still runs of them, and wait until none is listed."""
         if self.states():
             self.run(["qdel", "-f", "-u", "*"], check=False)

@@ -325,7 +325,7 @@ class GridEngineCell:
         env = {**DAEMON_ENV, "PYTHONPATH": str(REPOSITORY)}
         self.daemons.start(NAMESPACE, argv, env, self.home / "log/namespace.out")
         ready = f"a network namespace (see {self.home}/log)"
-        wait_until((self.home / FIFO).exists, 20, ready)
+        wait_until((self.home / FIFO).exists, 60, ready)
         for name in COMMANDS:
             self._write_command(name)
 
@@ -383,7 +383,7 @@ class GridEngineCell:
             os.write(fifo, line)
         finally:
             os.close(fifo)
-        wait_until(lambda: name in self.daemons.names(), 20, f"a start of the {name}", 0.01)
+        wait_until(lambda: name in self.daemons.names(), 60, f"a start of the {name}", 0.01)
 
     def _check_alive(self, name: str) -> None:
         if not self.daemons.alive(name):

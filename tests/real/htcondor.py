@@ -30,7 +30,6 @@ import pwd
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -46,6 +45,7 @@ from tests.real.processes import (
     process_start,
     wait_until,
 )
+from tests.real.slurm_machine import free_port_block
 
 MARKER = ".private-htcondor"
 NAMESPACE_USER = "daemon"
@@ -73,13 +73,6 @@ def namespace() -> List[str]:
         return []
     entry = pwd.getpwnam(NAMESPACE_USER)
     return ["unshare", "--user", f"--map-user={entry.pw_uid}", f"--map-group={entry.pw_gid}"]
-
-
-def free_port() -> int:
-    """Return a loopback port that is free now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 class PrivatePool:
@@ -113,7 +106,7 @@ class PrivatePool:
         self._claim_home()
         self.stop()
         self._empty_home()
-        self._port = free_port()
+        self._port = free_port_block(1)  # none that a client may be given: it must be free again
         (self.home / "port").write_text(f"{self._port}\n")
         self.configure()
         atexit.register(self.stop)
@@ -288,6 +281,15 @@ class PrivatePool:
         wait_until(reached, timeout_s, f"job {cluster} to have JobStatus {status}", interval_s=0.2)
         return seen[-1]
 
+    def wait_memory(self, cluster: JobId, megabytes: int, timeout_s: float = 120) -> None:
+        """Wait until the queue's ad of a running job tells that it has used so much memory."""
+
+        def measured() -> bool:
+            ad = self.ad(cluster) or {}
+            return int(ad.get("ResidentSetSize_RAW", 0)) >= megabytes * 1024
+
+        wait_until(measured, timeout_s, f"{megabytes} MB measured of job {cluster}", interval_s=0.2)
+
     def events(self, log: Union[str, Path]) -> List[Any]:
         """Return all events of a job's log so far; [] while it is not there."""
         htcondor2 = self.client()
@@ -309,7 +311,7 @@ class PrivatePool:
         wait_until(there, timeout_s, f"{name} in {log}", interval_s=0.2)
         return found[-1]
 
-    def remove_all(self, timeout_s: float = 30) -> None:
+    def remove_all(self, timeout_s: float = 60) -> None:
         """Remove every job and wait until the queue is empty."""
         self.run(["condor_rm", "-all"], check=False)
         self.run(["condor_rm", "-forcex", "-all"], check=False)
@@ -341,7 +343,7 @@ class PrivatePool:
                     found.append(pid)
         return found
 
-    def kill_schedd(self, timeout_s: float = 30) -> None:
+    def kill_schedd(self, timeout_s: float = 60) -> None:
         """Kill the schedd as a crash would, and wait until the master's new one answers."""
         before = self.pids("condor_schedd")
         self.kill("condor_schedd")

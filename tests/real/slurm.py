@@ -91,7 +91,7 @@ class PrivateSlurm(SlurmCluster):
             raise HarnessError(f"squeue on job {job_id}: {shown.stderr.strip()}")
         return shown.stdout.split("\n")[0].strip() or None
 
-    def wait_state(self, job_id: JobId, *states: str, timeout_s: float = 60) -> str:
+    def wait_state(self, job_id: JobId, *states: str, timeout_s: float = 90) -> str:
         """Wait until the job is in one of `states` (default: any end) and return it.
 
         Raises:

@@ -375,7 +375,7 @@ class SlurmCluster:
             "--force",
         ]  # a home below a folder that others may write, such as /tmp
         self._start("munged", argv)
-        self._wait_alive("munged", self.layout.munge_socket.exists, 20)
+        self._wait_alive("munged", self.layout.munge_socket.exists, 60)
 
     def _start_database(self) -> None:
         folder = self.home / "database"

@@ -137,7 +137,7 @@ class PrivateSshd:
                 raise HarnessError(f"sshd ended at once: {self._log.read_text()[-1000:]}")
             return listening(self.port)
 
-        wait_until(ready, 20, f"sshd to listen on port {self.port} (see {self._log})")
+        wait_until(ready, 60, f"sshd to listen on port {self.port} (see {self._log})")
 
     @property
     def port(self) -> int:

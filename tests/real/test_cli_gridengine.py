@@ -40,13 +40,13 @@ def pulsar(
 def _began(pulsar: Pulsar, name: str) -> str:
     """Wait until the tool has begun; return the external id."""
     wait_until((pulsar.directory(name) / "began").exists, 60, f"{name} to begin")
-    pulsar.wait_for(name, "running", timeout_s=30)
+    pulsar.wait_for(name, "running", timeout_s=90)
     return pulsar.external_id(name) or ""
 
 
 def _end(pulsar: Pulsar, name: str) -> Any:
     """Return status, cause and the tool's exit code of the job's end."""
-    payload = pulsar.end(name, timeout_s=90)
+    payload = pulsar.end(name, timeout_s=180)
     return payload["status"], reason_of(payload), payload["returncode"]
 
 
@@ -128,14 +128,16 @@ def test_qmaster_stopped_and_started(
     pulsar: Pulsar, real_gridengine: PrivateGridEngine
 ) -> None:
     """An outage ends no job; the job that ended in it is told afterwards."""
-    pulsar.submit("outage", "touch ../began; sleep 8")
-    _began(pulsar, "outage")
+    pulsar.submit("outage", "touch ../began; until [ -e ../go ]; do sleep 0.2; done")
+    external_id = _began(pulsar, "outage")
     counters = pulsar.observer().counters
     real_gridengine.qmaster_stop()
     try:
         target = counters.failed_passes + 3
         wait_until(lambda: counters.failed_passes >= target, 60, "failed looks")
         assert pulsar.status("outage") == "running"
+        (pulsar.directory("outage") / "go").touch()
+        real_gridengine.wait_ended(external_id)
     finally:
         real_gridengine.qmaster_start()
     assert _end(pulsar, "outage") == ("complete", None, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
 
@@ -85,7 +84,7 @@ def test_jobs(make_pulsar: MakePulsar, sshd: PrivateSshd, plugin: str) -> None:
     pulsar = make_pulsar(plugin)
     pulsar.submit("tool", "sh -c 'exit 3'")
     pulsar.submit("limit", "sleep 600", "-t 1")
-    tool, limit = pulsar.end("tool", 30), pulsar.end("limit", 30)
+    tool, limit = pulsar.end("tool", 90), pulsar.end("limit", 90)
     assert (tool["status"], tool["returncode"], reason_of(tool)) == ("complete", 3, None)
     assert (limit["status"], reason_of(limit)) == ("failed", "walltime")
 
@@ -98,7 +97,7 @@ def test_bad_exit_with_good_output(
     sshd.set_wrapper('"$SHELL" -c "$SSH_ORIGINAL_COMMAND"; echo logout; exit 7')
     pulsar = make_pulsar(plugin)
     pulsar.submit("1", "sleep 600", "-t 1")
-    assert reason_of(pulsar.end("1", 30)) == "walltime"
+    assert reason_of(pulsar.end("1", 90)) == "walltime"
 
 
 def test_one_command_over_the_link_for_all_jobs(
@@ -109,10 +108,11 @@ def test_one_command_over_the_link_for_all_jobs(
     for number in range(5):
         pulsar.submit(str(number), "sleep 600")
     pulsar.wait_for_looks(1)
-    commands, passes = len(sshd.commands()), pulsar.observer().counters.passes
+    passes, commands = pulsar.observer().counters.passes, len(sshd.commands())
     pulsar.wait_for_looks(3)
+    commands = len(sshd.commands()) - commands
     made = pulsar.observer().counters.passes - passes
-    assert 3 <= len(sshd.commands()) - commands <= made + 1
+    assert 2 <= commands <= made + 1  # a look may be under way at either end
 
 
 @pytest.mark.parametrize("plugin", ["SecureShell", "ParamikoShell"])
@@ -122,7 +122,7 @@ def test_cut_in_the_middle_of_a_look(
     """A link that dies in the middle of an answer ends no job, is logged once, and is made anew."""
     pulsar = make_pulsar(plugin, command_timeout=30, missing_grace=0)
     pulsar.submit("1", "sleep 600", "-t 600")
-    pulsar.wait_for("1", "running", timeout_s=30)
+    pulsar.wait_for("1", "running", timeout_s=90)
     sshd.stall_output(CUT_AFTER)
     sshd.wait_stalled()
     failed = pulsar.observer().counters.failed_passes
@@ -144,13 +144,11 @@ def test_sshd_down(
     """A host that refuses connections ends no job; stock's look calls the same job complete."""
     pulsar = make_pulsar(plugin, missing_grace=0)
     external_id = pulsar.submit("1", "sleep 600", "-t 600")
-    pulsar.wait_for("1", "running", timeout_s=30)
+    pulsar.wait_for("1", "running", timeout_s=90)
     sshd.down()
     try:
         _failed_looks(pulsar, 2)
-        began = time.monotonic()
         assert pulsar.manager().get_status("1") == "running"
-        assert time.monotonic() - began < 0.2
         if plugin == "SecureShell":  # ParamikoShell's own retries take hours
             assert _stock_says(sshd, plugin, external_id) == "complete"
     finally:
@@ -178,10 +176,13 @@ def test_frozen_link(
     """A link that hangs is given up after the timeout, and is used again when it answers."""
     pulsar = make_pulsar(plugin, command_timeout=3, missing_grace=0)
     pulsar.submit("1", "sleep 600", "-t 600")
-    pulsar.wait_for("1", "running", timeout_s=30)
+    pulsar.wait_for("1", "running", timeout_s=90)
     sshd.freeze()
     _failed_looks(pulsar, 1)
-    assert pulsar.status("1") == "running"
+    waited = pulsar.observer().counters.failed_passes
+    assert [pulsar.manager().get_status("1") for _ in range(20)] == ["running"] * 20
+    # Each look takes the timeout here: had get_status waited for one, there would be 20.
+    assert pulsar.observer().counters.failed_passes - waited < 10
     sshd.thaw()
     pulsar.wait_for_looks(2)
     assert pulsar.status("1") == "running"
@@ -198,11 +199,11 @@ def test_command_missing_there(
     """A login without Slurm on its PATH is told from a link that is down."""
     pulsar = make_pulsar(plugin, missing_grace=0)
     pulsar.submit("1", "sleep 600", "-t 600")
-    pulsar.wait_for("1", "running", timeout_s=30)
+    pulsar.wait_for("1", "running", timeout_s=90)
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare/sh").symlink_to("/bin/sh")
     sshd.set_bashrc(f"PATH={tmp_path}/bare")
-    wait_until(lambda: _outages(caplog), 30, "an outage")
+    wait_until(lambda: _outages(caplog), 90, "an outage")
     assert "cannot run squeue" in _outages(caplog)[0]
     assert pulsar.status("1") == "running"
     sshd.plain()
@@ -216,11 +217,11 @@ def test_cancelled_while_the_link_is_down(
     """A cancel that does not get through is said again when the link is there."""
     pulsar = make_pulsar("SecureShell")
     external_id = pulsar.submit("1", "sleep 600", "-t 600")
-    pulsar.wait_for("1", "running", timeout_s=30)
+    pulsar.wait_for("1", "running", timeout_s=90)
     sshd.down()
     try:
         pulsar.proxy().kill("1")
         assert pulsar.status("1") == "cancelled"
     finally:
         sshd.up()
-    control.wait_for(state, external_id, "CANCELLED", timeout=30)
+    control.wait_for(state, external_id, "CANCELLED", timeout=90)

@@ -70,7 +70,7 @@ def test_expire_is_a_real_timeout(real_slurm: PrivateSlurm, real_slurm_24: Priva
         slurm.wait_state(job, "RUNNING")
         slurm.expire(job)
     for slurm, job in zip(clusters, jobs):
-        slurm.wait_state(job, "TIMEOUT", timeout_s=60)
+        slurm.wait_state(job, "TIMEOUT")
         assert reason(slurm, job) == "TimeLimit"
 
 
@@ -288,7 +288,7 @@ def test_stop_ends_daemons_and_jobs(home: Path) -> None:
     suspended = quiet(slurm, "sleep 600")
     slurm.wait_state(suspended, "RUNNING")
     slurm.run(["scontrol", "suspend", suspended])
-    wait_until(lambda: bool(list(job_processes(home))), 10, "the job's processes")
+    wait_until(lambda: bool(list(job_processes(home))), 60, "the job's processes")
     slurm.stop()
     assert leftovers(home) == []
     assert list(job_processes(home)) == []

@@ -61,14 +61,14 @@ def home() -> Iterator[Path]:
     subprocess.run(["rm", "-rf", str(folder)], timeout=60)
 
 
-def running(cell: PrivateGridEngine) -> str:
-    """Submit a job that sleeps and return its id once it runs.
+def running(cell: PrivateGridEngine, script: str = "sleep 600") -> str:
+    """Submit a job that sleeps, or does something else, and return its id once it runs.
 
     qstat says r before there is a process; killed then, the job ends otherwise.
     """
-    job = cell.submit("echo started; sleep 600")
+    job = cell.submit(f"echo started; {script}")
     cell.wait_state(job, "r")
-    wait_until(lambda: cell.output(job) == "started\n", 20, "the job's first words")
+    wait_until(lambda: cell.output(job) == "started\n", 60, "the job's first words")
     return job
 
 
@@ -119,7 +119,7 @@ class TestJobs:
         """submit and qdel act as another user; a stranger's qdel is denied."""
         job = real_gridengine.submit("id -un; sleep 600", user="nobody")
         real_gridengine.wait_state(job, "r")
-        wait_until(lambda: real_gridengine.output(job) == "nobody\n", 20, "the job's output")
+        wait_until(lambda: real_gridengine.output(job) == "nobody\n", 60, "the job's output")
         with pytest.raises(HarnessError, match="do not have the necessary privileges"):
             real_gridengine.qdel(job, user="daemon")
         real_gridengine.qdel(job, user="nobody")
@@ -155,7 +155,7 @@ class TestJobs:
         """requeue ends the first run with 25, and the job runs once more."""
         script = f"[ -e {tmp_path}/ran ] && exit 7; : > {tmp_path}/ran; sleep 600"
         job = real_gridengine.submit(script, "-r", "y")
-        wait_until((tmp_path / "ran").exists, 30, "the first run")
+        wait_until((tmp_path / "ran").exists, 60, "the first run")
         real_gridengine.wait_state(job, "r")
         real_gridengine.requeue(job)
         records = real_gridengine.wait_accounted(job, records=2)
@@ -236,8 +236,7 @@ class TestAccidents:
     ) -> None:
         """Without a qmaster qstat is refused; the new one learns how the job ended meanwhile."""
         go = tmp_path / "go"
-        job = real_gridengine.submit(f"until [ -e {go} ]; do sleep 0.2; done; exit 5")
-        real_gridengine.wait_state(job, "r")
+        job = running(real_gridengine, f"until [ -e {go} ]; do sleep 0.2; done; exit 5")
         real_gridengine.qmaster_stop(crash)
         try:
             refused = real_gridengine.run(["qstat"], check=False)
@@ -254,15 +253,14 @@ class TestAccidents:
     ) -> None:
         """A job runs on under a new qmaster; a restarted execd reports its end at once."""
         go = tmp_path / "go"
-        job = real_gridengine.submit(f"until [ -e {go} ]; do sleep 0.2; done; exit 5")
-        real_gridengine.wait_state(job, "r")
+        job = running(real_gridengine, f"until [ -e {go} ]; do sleep 0.2; done; exit 5")
         real_gridengine.qmaster_stop(crash=True)
         real_gridengine.qmaster_start()
         assert real_gridengine.state(job) == "r"
         go.touch()
         real_gridengine.wait_ended(job)
         real_gridengine.execd_restart()
-        assert real_gridengine.wait_accounted(job, timeout_s=20)[0]["exit_status"] == "5"
+        assert real_gridengine.wait_accounted(job, timeout_s=50)[0]["exit_status"] == "5"
 
     def test_a_frozen_qmaster_is_silent(self, real_gridengine: PrivateGridEngine) -> None:
         """qstat waits for a frozen qmaster until its caller gives up; thawed, it answers."""
@@ -279,8 +277,7 @@ class TestAccidents:
     ) -> None:
         """The job is listed as running until the new execd reports its end."""
         go = tmp_path / "go"
-        job = real_gridengine.submit(f"until [ -e {go} ]; do sleep 0.2; done; exit 6")
-        real_gridengine.wait_state(job, "r")
+        job = running(real_gridengine, f"until [ -e {go} ]; do sleep 0.2; done; exit 6")
         real_gridengine.execd_crash()
         try:
             go.touch()
@@ -297,7 +294,7 @@ class TestAccidents:
         assert real_gridengine.state(job) == "r"
         real_gridengine.execd_start()
         # with zombies for shepherds, which the keeper reaps, it would take the execd a minute
-        end = real_gridengine.wait_accounted(job, timeout_s=30)[0]
+        end = real_gridengine.wait_accounted(job, timeout_s=50)[0]
         assert (end["failed"], end["exit_status"]) == ("19  : before writing exit_status", "0")
 
     def test_debians_own_accounting_lags(self, make_gridengine: CellFactory) -> None:

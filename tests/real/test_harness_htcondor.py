@@ -94,7 +94,7 @@ class TestPool:
     def test_the_execute_side_holds_for_memory(self, pool: PrivatePool, tmp_path: Path) -> None:
         """A job over request_memory is held with 21/102 by the startd's policy."""
         log = tmp_path / "log"
-        eat = "import time; x = bytearray(200_000_000); time.sleep(60)"
+        eat = "import time; x = bytearray(200_000_000); time.sleep(600)"
         job = script(tmp_path, f"exec {sys.executable} -c '{eat}'")
         cluster = pool.submit(executable=job, log=str(log))
         held = pool.wait_event(log, "JOB_HELD")

@@ -125,7 +125,7 @@ class TestLink:
 
     def test_a_cut_of_nothing_is_an_error(self, sshd: PrivateSshd) -> None:
         """Where no connection lives, cut says so."""
-        wait_until(lambda: not sshd.sessions(), 20, "the end of all connections")
+        wait_until(lambda: not sshd.sessions(), 60, "the end of all connections")
         with pytest.raises(HarnessError, match="no connection"):
             sshd.cut()
 
@@ -198,10 +198,10 @@ class TestNothingIsLeft:
         sshd = PrivateSshd(home)
         sshd.start()
         first = Command(sshd, "trap '' HUP TERM; sleep 600")
-        wait_until(lambda: len(sshd.commands()) == 1, 20, "the first command")
+        wait_until(lambda: len(sshd.commands()) == 1, 60, "the first command")
         sshd.cut()
         second = Command(sshd, "sleep 600")
-        wait_until(lambda: len(sshd.commands()) == 2, 20, "the second command")
+        wait_until(lambda: len(sshd.commands()) == 2, 60, "the second command")
         before = [*sshd.sessions(), *sshd.commands_running()]
         assert len(before) >= 3
         sshd.stop()

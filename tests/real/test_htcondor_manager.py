@@ -13,8 +13,8 @@ import pytest
 from tests.pulsar_server import PulsarServer, wait_until
 from tests.real import htcondor_conf
 from tests.real.conftest import PoolFactory
-from tests.real.htcondor import PrivatePool, htcondor_prefix, namespace
-from tests.real.site import outcome
+from tests.real.htcondor import HELD, PrivatePool, htcondor_prefix, namespace
+from tests.real.site import PATIENCE_S, UNTIL_LET_GO, outcome
 
 pytestmark = pytest.mark.real
 
@@ -57,12 +57,22 @@ class CondorSite:
 
     def running(self, job_id: str) -> str:
         """Wait until Pulsar says that the job runs; return its cluster."""
-        self.pulsar.wait_for(job_id, ["running"])
+        self.pulsar.wait_for(job_id, ["running"], PATIENCE_S)
         return self.cluster(job_id)
+
+    def executing(self, job_id: str) -> str:
+        """Wait until HTCondor's log tells that the job has begun, ended or not; return its
+        cluster."""
+        self.pool.wait_event(self.directory(job_id) / LOG, "EXECUTE", PATIENCE_S)
+        return self.cluster(job_id)
+
+    def let_go(self, job_id: str) -> None:
+        """Let a tool that runs ``UNTIL_LET_GO`` end, in this run or in the next."""
+        (self.directory(job_id) / "go").touch()
 
     def held(self, job_id: str) -> str:
         """Wait until HTCondor holds the job; return its cluster."""
-        self.pool.wait_status(self.cluster(job_id), 5)
+        self.pool.wait_status(self.cluster(job_id), HELD, PATIENCE_S)
         return self.cluster(job_id)
 
     def gone(self, job_id: str) -> bool:
@@ -70,11 +80,11 @@ class CondorSite:
         constraint = f"ClusterId == {self.cluster(job_id)}"
         return bool(
             wait_until(
-                lambda: not self.pool.schedd().query(constraint), 30, "the job to leave the queue"
+                lambda: not self.pool.schedd().query(constraint), 90, "the job to leave the queue"
             )
         )
 
-    def end(self, job_id: str, timeout_s: float = 90) -> Dict[str, Any]:
+    def end(self, job_id: str, timeout_s: float = PATIENCE_S) -> Dict[str, Any]:
         """Return the job's terminal payload."""
         return self.pulsar.wait_for_end(job_id, timeout_s)
 
@@ -108,11 +118,16 @@ def test_the_tools_own_exit(site: CondorSite, command: str, returncode: int) -> 
 def test_signal_9_near_the_memory_request(site: CondorSite) -> None:
     """Signal 9 without a hold, with the memory used up, is memory, and marked as inferred."""
     hog = (
-        "python3 -c 'import os, time; block = bytes([1]) * 60_000_000; time.sleep(9); "
+        "python3 -c 'import os, time; block = bytes([1]) * 60_000_000\n"
+        "while not os.path.exists(\"../go\"): time.sleep(0.2)\n"
         "os.kill(os.getppid(), 9)'"
     )
     # The last measurement may come as the memory is given back already: a small request.
-    payload = site.end(site.submit(hog, request_memory="8"))
+    job_id = site.submit(hog, request_memory="8")
+    cluster = site.executing(job_id)
+    site.pool.wait_memory(cluster, 50)
+    site.let_go(job_id)
+    payload = site.end(job_id)
     assert (payload["status"], cause_of(payload)) == ("failed", "memory")
     assert payload["failure_reason"]["confidence"] == "inferred"
 
@@ -179,10 +194,11 @@ def test_file_transfer(site: CondorSite, command: str) -> None:
 
 def test_user_hold_then_release(site: CondorSite) -> None:
     """A person's hold is no failure: queued, and complete after the release."""
-    job_id = site.submit("sleep 3")
+    job_id = site.submit(UNTIL_LET_GO)
     cluster = site.running(job_id)
     site.pool.run(["condor_hold", cluster])
     site.pulsar.wait_for(job_id, ["queued"])
+    site.let_go(job_id)
     site.pool.run(["condor_release", cluster])
     assert site.end(job_id)["status"] == "complete"
 
@@ -273,10 +289,11 @@ def test_cancel_by_galaxy(site: CondorSite) -> None:
 
 def test_log_deleted(site: CondorSite) -> None:
     """Without its log a job's end is read from the queue and from history."""
-    well, held = site.submit("sleep 4"), site.submit("sleep 600", allowed_job_duration="6")
+    well, held = site.submit(UNTIL_LET_GO), site.submit("sleep 600", allowed_job_duration="6")
     for job_id in (well, held):
-        site.running(job_id)
+        site.executing(job_id)
         (site.directory(job_id) / LOG).unlink()
+    site.let_go(well)
     assert site.end(well)["status"] == "complete"
     assert site.end(held)["runner_state"] == "walltime_reached"
 
@@ -296,33 +313,36 @@ def test_log_unwritable(site: CondorSite) -> None:
 
 def test_pulsar_restarted(site: CondorSite) -> None:
     """A restarted Pulsar goes on with its jobs and reads their logs again."""
-    well = site.submit("sleep 8")
+    well = site.submit(UNTIL_LET_GO)
     held = site.submit("sleep 600", allowed_job_duration="12")
-    for job_id in (well, held):
-        site.running(job_id)
+    site.executing(held)
+    site.running(well)
     site.pulsar.kill()
     site.pulsar.start()
     assert site.pulsar.payload(well)["status"] == "running"
+    site.let_go(well)
     assert site.end(well)["status"] == "complete"
     assert site.end(held)["runner_state"] == "walltime_reached"
 
 
 def test_schedd_killed(site: CondorSite) -> None:
     """A schedd that dies and comes back at another address changes no job's status."""
-    job_id = site.submit("sleep 12")
+    job_id = site.submit(UNTIL_LET_GO)
     site.running(job_id)
     site.pool.kill_schedd()
     assert site.pulsar.payload(job_id)["status"] == "running"
-    assert site.end(job_id, timeout_s=150)["status"] == "complete"
+    site.let_go(job_id)
+    assert site.end(job_id)["status"] == "complete"
 
 
 def test_pool_restarted(site: CondorSite) -> None:
     """A job that is disconnected, evicted and runs again is not judged in between."""
     # By default HTCondor tries to reconnect for 40 minutes.
-    job_id = site.submit("sleep 6", job_lease_duration="20")
+    job_id = site.submit(UNTIL_LET_GO, job_lease_duration="20")
     site.running(job_id)
     site.pool.restart()
-    assert site.end(job_id, timeout_s=150)["status"] == "complete"
+    site.let_go(job_id)
+    assert site.end(job_id)["status"] == "complete"
 
 
 def test_refused_submission(site: CondorSite) -> None:
@@ -342,18 +362,19 @@ def test_there_and_back_from_queued_condor(
     site.pulsar._env["PATH"] = stock_commands(home)
     with site.pulsar:
         killed, well = site.submit("sleep 600", allowed_job_duration="15"), site.submit("sleep 5")
-        site.running(killed)
+        site.executing(killed)
         stored = (site.directory(killed) / "external_id").read_text()
     site.pulsar.configure({"managers": {"_default_": QUICK}})
     with site.pulsar:
         assert site.end(well)["status"] == "complete"
         assert site.end(killed)["runner_state"] == "walltime_reached"
-        back = site.submit("sleep 8")
+        back = site.submit(UNTIL_LET_GO)
         site.running(back)
         now = (site.directory(back) / "external_id").read_text()
     assert stored.strip('"').isdigit() and now.strip('"').isdigit()
     site.pulsar.configure({"managers": stock})
     with site.pulsar:
+        site.let_go(back)
         assert site.end(back)["status"] == "complete"
 
 
@@ -404,7 +425,7 @@ def test_execute_side_memory_21_102(
     """The execute side's memory rule is memory, with used and requested."""
     pool = make_htcondor(extra_config="use policy:Hold_If_Memory_Exceeded\n")
     site = CondorSite(pool, tmp_path_factory.mktemp("pulsar"), MANAGERS)
-    hog = "python3 -c 'import time; block = bytes([1]) * 150_000_000; time.sleep(60)'"
+    hog = "python3 -c 'import time; block = bytes([1]) * 150_000_000; time.sleep(600)'"
     with site.pulsar:
         payload = site.end(site.submit(hog, request_memory="64"))
     assert (payload["status"], payload["runner_state"]) == ("failed", "memory_limit_reached")

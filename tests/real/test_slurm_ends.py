@@ -9,7 +9,7 @@ from typing import Iterator
 
 import pytest
 
-from tests.real.site import HOG, Site, outcome
+from tests.real.site import HOG, UNTIL_LET_GO, Site, outcome
 from tests.real.slurm import PrivateSlurm
 
 pytestmark = pytest.mark.real
@@ -90,7 +90,7 @@ def test_node_failure_without_requeue(site: Site) -> None:
     site.tool_has_started(job_id)
     slurm.crash_node(slurm.nodes[1])
     try:
-        payload = site.end(job_id, timeout_s=120)
+        payload = site.end(job_id)
     finally:
         slurm.node_up(slurm.nodes[1])
     assert outcome(payload) == {
@@ -109,8 +109,9 @@ def test_aged_out(
     slurm: PrivateSlurm = request.getfixturevalue(name)
     site = Site(slurm, tmp_path_factory.mktemp("pulsar"))
     with site:
-        killed, well = site.submit("sleep 600"), site.submit("sleep 6")
-        ids = [site.running(killed), site.external_id(well)]
+        killed, well = site.submit("sleep 600"), site.submit(UNTIL_LET_GO)
+        ids = [site.running(killed), site.running(well)]
+    site.let_go(well)
     slurm.expire(ids[0])
     for external_id in ids:
         slurm.wait_forgotten(external_id, timeout_s=120)
