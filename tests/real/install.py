@@ -10,6 +10,7 @@
 * ``rabbitmq``: Debian's rabbitmq-server by apt.
 * ``sshd``: Debian's openssh-server by apt. Like all others it is not started.
 * ``chromium``: Debian's Chromium by apt, to look at the report page.
+* ``postgresql``: Debian's PostgreSQL server by apt, for the failure ledger and for Galaxy.
 
 Idempotent, and quick once everything is there. Progress goes to stderr. Exit status: 0 all there, 2
 not possible here (the message says what to do).
@@ -42,6 +43,7 @@ APT_PACKAGES = {
     ],
     "sshd": ["openssh-server", "openssh-client"],
     "chromium": ["chromium", "fonts-dejavu-core"],
+    "postgresql": ["postgresql"],
     "rabbitmq": ["rabbitmq-server"],
 }
 MAIL_COMMAND = ["bsd-mailx", "msmtp-mta"]  # msmtp-mta: else apt takes a whole mail server
@@ -430,6 +432,11 @@ def install_chromium() -> None:
         install_packages("chromium", APT_PACKAGES["chromium"])
 
 
+def install_postgresql() -> None:
+    """Install Debian's PostgreSQL unless it is there; raise HarnessError if that fails."""
+    install_packages("postgresql", APT_PACKAGES["postgresql"])
+
+
 INSTALLERS = {
     "slurm": install_slurm,
     "slurm24": install_slurm24,
@@ -438,6 +445,7 @@ INSTALLERS = {
     "gridengine": install_gridengine,
     "sshd": install_sshd,
     "chromium": install_chromium,
+    "postgresql": install_postgresql,
     "rabbitmq": install_rabbitmq,
 }
 
