@@ -459,7 +459,8 @@ def test_what_is_not_of_a_tree_is_left_out(tmp_path: Path) -> None:
     """Compiled files and hidden folders are no part of it, nor are others' data files."""
     write(tmp_path, {
         f"{PULSAR_FOLDER}/__init__.py": "", f"{PULSAR_FOLDER}/T.sh": "",
-        f"{PULSAR_FOLDER}/__pycache__/x.cpython-311.pyc": "", f"{PULSAR_FOLDER}/.git/config": "",
+        f"{PULSAR_FOLDER}/old.pyc": "", f"{PULSAR_FOLDER}/__pycache__/x.txt": "",
+        f"{PULSAR_FOLDER}/.git/config": "",
         "pulsar/web/page.html": "",
     })
     tree = mirror.open_tree(mirror.PULSAR, str(tmp_path))
