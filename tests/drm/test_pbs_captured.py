@@ -95,6 +95,8 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
             "        resource walltime\n    Exit_status = -29\n", "walltime",
         ),
         ("comment = Job run at x on (n) and exceeded resource vm", "memory"),
+        ("comment = Job run at x on (n) and finished", "success"),
+        ("Job Id: 1.s\n    job_state = C\n    start_time = Thu Jun 18 16:23:35 2015\n", "unknown"),
         ("comment = Job run at x on (n) and terminate\n\td by eve@h\nExit_status = 271",
          "cancelled"),
         ("Job Id: 1.s\n    job_state = R\n    Exit_status = -20\n", "alive"),

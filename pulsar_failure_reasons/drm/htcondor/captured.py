@@ -279,10 +279,16 @@ _AUTOFORMAT = re.compile(
 )
 
 
+_ENDED_AT = r"terminated (?:of its own accord )?at \S+ with"
+_VALUE = re.compile(
+    rf"(?:Normal termination \(return value |{_ENDED_AT} exit-code )(-?[0-9]{{1,9}})\b"
+)
+_SIGNAL = re.compile(rf"(?:Abnormal termination \(signal |{_ENDED_AT} signal )([0-9]{{1,4}})\b")
+
+
 def _of_piece(text: str) -> List[Captured]:
     """Return what an event's body without its header, or a reason alone, says."""
-    value = re.search(r"Normal termination \(return value (-?[0-9]{1,9})\)", text)
-    signal = re.search(r"Abnormal termination \(signal ([0-9]{1,4})\)", text)
+    value, signal = _VALUE.search(text), _SIGNAL.search(text)
     if value or signal:
         return [_of_summary(JobSummary(
             state=JobState.COMPLETED,

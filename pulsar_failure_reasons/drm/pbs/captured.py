@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Dict, List, Optional
 
 from ...errors import OutputParseError, SubmissionRefusedError
 from ...reason import Cause, Confidence, Evidence
-from ..base import JobView, Phase
+from ..base import End, JobView, Phase
 from ..captured import (
     CANNOT_TELL,
     Captured,
@@ -191,6 +192,9 @@ def _without_state(
 
 def _of_view(view: JobView) -> Captured:
     captured = from_view(view, _LABEL)
+    if captured.cause is Cause.TOOL_ERROR and view.end and view.end == End(view.end.ending):
+        # F and C say that it ended, never how.
+        return replace(captured, cause=Cause.UNKNOWN, detail="PBS does not say how it ended")
     if view.phase is Phase.STUCK and view.stuck_for is not Cause.HELD:
         return ended(
             view.stuck_for, view.evidence[0], view.stuck_detail, view.confidence,

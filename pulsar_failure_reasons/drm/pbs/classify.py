@@ -135,6 +135,9 @@ def _without_exit_status(shown: Attributes) -> Tuple[End, bool]:
         # Measured on 23.06: what afterok and the like leave behind.
         detail = "it never ran: it was deleted, or a job that it depended on failed"
         return End(Ending.CANCELLED, Cause.CANCELLED, detail), True
+    if re.search(r"\bfinished\s*$", shown.get("comment", "")):
+        # OpenPBS's word for an exit status of 0; it says "failed" for any other.
+        return End(Ending.WELL, exit_code=0), True
     return End(Ending.BADLY), False
 
 

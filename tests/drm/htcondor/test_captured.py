@@ -159,6 +159,10 @@ BATCHES = (
     "Total for query: 1 jobs; 0 completed, 0 removed, 0 idle, 1 running, 0 held, 0 suspended\n"
 )
 PIECES = [
+    ("own_accord", "\tJob terminated of its own accord at 2025-02-13T18:00:19Z with exit-code 1.",
+     True, Cause.TOOL_ERROR),
+    ("own_accord_signal", "Job terminated of its own accord at 2025-02-13T18:00:19Z with signal "
+     "11.", True, Cause.TOOL_ERROR),
     ("condor_q_batch_running", BATCHES.format(counts="_ 1 _ _ 1"), False, None),
     ("condor_q_batch_idle", BATCHES.format(counts="_ _ 1 1"), False, None),
     ("condor_q_batch_held", BATCHES.format(counts="_ _ _ 1 1"), None, Cause.UNKNOWN),
