@@ -20,6 +20,8 @@ from .pulsar_site import OURS, PulsarSite, job_ids, user_name, watching
 from .report import Target, say, table
 
 SIZES = (100, 10_000)
+#: Job directories for 10,000 jobs take a minute, several on a busy machine.
+TIMEOUT_S = 900.0
 NAME = "pulsar_job_of_usual_length"
 
 
@@ -56,7 +58,7 @@ def measure() -> Memory:
     found = []
     for count in SIZES:
         say(f"memory of {count} jobs")
-        found.append(in_child(_measure_size, count))
+        found.append(in_child(_measure_size, count, timeout_s=TIMEOUT_S))
     kept, peak = (
         (found[1][what] - found[0][what]) / (large - small) for what in ("kept", "peak")
     )
