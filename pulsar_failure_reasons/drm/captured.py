@@ -80,6 +80,21 @@ def plain_copy(text: str) -> str:
     return plain
 
 
+#: A time, a level, a name in brackets, a task's number (``srun --label``), one or several.
+_LOG_MARKS = re.compile(
+    r"\s*(?:(?:\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{5,15}(?:Z|[+-][0-9]{2}:?[0-9]{2})?\]?"
+    r"|\[[\w.:/ -]{1,60}\]|DEBUG|INFO|WARN(?:ING)?|ERROR|[0-9]{1,5}(?=:))[:,]?[ \t]+)+"
+)
+
+
+def without_log_marks(text: str) -> Optional[str]:
+    """Return a text without what a log put before each of its lines; None where that is not so."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if not lines or not all(_LOG_MARKS.match(line) for line in lines):
+        return None
+    return "\n".join(_LOG_MARKS.sub("", line, count=1) for line in lines)
+
+
 def alive(view_or_line: Evidence, detail: str = "", external_id: Optional[str] = None) -> Captured:
     """Return that a line shows a job that has not ended."""
     return Captured(

@@ -78,7 +78,8 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
         (NCI.format(code="137 (Linux Signal 9 SIGKILL)", ran="00:01:05", mem="2.0GB"), "memory"),
         (NCI.format(code="0", ran="00:01:05", mem="2.0GB"), "success"),
         ("Exit Status: 0\n", "unknown"),
-        # ---- stderr: the hook of a site
+        # ---- stderr: in the log of another, the hook of a site
+        ("2020-01-01T12:00:00.123Z ERROR: 12.s: Cgroup mem limit exceeded: usage 2 kB", "memory"),
         ("Job 12.s has exceeded memory allocation on node n1", "memory"),
         # ---- the server's accounting: a job's lines, each with its letter
         (

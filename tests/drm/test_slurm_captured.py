@@ -346,6 +346,17 @@ SIBLINGS: List[Tuple[str, str, str, str]] = [
         "slurmd_log_without_error", "slurmd-log", "memory",
         "[2014-05-02T11:16:29.000] [12] Job 12 exceeded memory limit (2048 > 1024), being killed\n",
     ),
+    (
+        "in_a_log_of_another", "stderr", "memory",
+        "[2020-01-01T12:00:00+0000] [MainThread] [W] [toil.leader] script: line 2: 8 Killed x\n"
+        "[2020-01-01T12:00:00+0000] [MainThread] [W] [toil.leader] slurmstepd: error: Detected 1 "
+        "oom-kill event(s) in StepId=12.batch.\n",
+    ),
+    (
+        "labelled_by_srun", "stderr", "walltime",
+        "0: slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2020-01-01T00:00:00 DUE TO TIME "
+        "LIMIT ***\n",
+    ),
     ("json_no_jobs", "scontrol-json", "unknown", '{"jobs": [], "errors": []}'),
     ("json_banner", "sacct-json", "walltime", "Hello\n" + _json(state={"current": ["TIMEOUT"]})),
     (

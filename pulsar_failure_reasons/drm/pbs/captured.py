@@ -18,6 +18,7 @@ from ..captured import (
     from_view,
     plain_copy,
     read_tool_lines,
+    without_log_marks,
 )
 from ..external_ids import parse_external_id, same_job
 from .captured_epilogue import read_epilogue
@@ -78,6 +79,9 @@ def read_captured(
     told = told or _from_table(lines) or _refused(lines)
     if told is None and re.search(r"stderr|auto|stdout", source):
         told = read_tool_lines(lines)
+    unmarked = without_log_marks(text) if told is None else None
+    if unmarked is not None:
+        return read_captured(unmarked, source, external_id)
     return told or CANNOT_TELL
 
 

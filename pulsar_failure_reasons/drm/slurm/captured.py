@@ -12,7 +12,7 @@ from typing import Dict, FrozenSet, List, Optional, Sequence
 from ...errors import OutputParseError
 from ...reason import Cause, Confidence, Evidence
 from ..base import Ending, JobView, Phase
-from ..captured import CANNOT_TELL, Captured, alive, cause_of_exit, plain_copy
+from ..captured import CANNOT_TELL, Captured, alive, cause_of_exit, plain_copy, without_log_marks
 from ..combine import combine_views
 from ..external_ids import parse_external_id, same_job
 from .captured_json import read_json
@@ -32,6 +32,8 @@ from .stderr import split_lines
 _LABEL = "Slurm"
 #: No end, and no sight of the job either: so it counts only where nothing else tells more.
 _REQUEUED = re.compile(r"^\s*slurm\S*: .*CANCELLED AT .*DUE TO JOB REQUEUE.*$", re.MULTILINE)
+#: How Slurm's lines in a stderr begin; those of its own logs do not.
+_IN_STDERR = re.compile(r"^(?:slurm\S*|srun|salloc): ", re.MULTILINE)
 
 
 def read_captured(
@@ -57,6 +59,10 @@ def read_captured(
     requeued = _REQUEUED.search(text) if told.ended is None else None
     if requeued:
         return alive(Evidence("stderr", "line", requeued.group().strip()), "Slurm requeued it")
+    unmarked = without_log_marks(text) if told.cause is Cause.UNKNOWN else None
+    if unmarked is not None and _IN_STDERR.search(unmarked):
+        behind = read_captured(unmarked, source, external_id)
+        return told if behind.ended is None else behind
     return told
 
 
