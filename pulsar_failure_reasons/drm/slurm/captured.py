@@ -33,7 +33,7 @@ _LABEL = "Slurm"
 #: No end, and no sight of the job either: so it counts only where nothing else tells more.
 _REQUEUED = re.compile(r"^\s*slurm\S*: .*CANCELLED AT .*DUE TO JOB REQUEUE.*$", re.MULTILINE)
 #: How Slurm's lines in a stderr begin; those of its own logs do not.
-_IN_STDERR = re.compile(r"^(?:slurm\S*|srun|salloc): ", re.MULTILINE)
+_IN_STDERR = re.compile(r"^(?:(?:slurm\S*|srun|salloc): |error: \*\*\*)", re.MULTILINE)
 
 
 def read_captured(
