@@ -6,6 +6,7 @@ import json
 import logging
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any, Dict, Optional
 
 import pytest
 from hypothesis import given
@@ -226,3 +227,38 @@ def test_cleaned_text_can_always_be_sent(text: str) -> None:
 def test_undecodable_and_control_characters() -> None:
     """Escape sequences and broken UTF-8 of a node's message do not reach log or wire."""
     assert clean_text("a\x1b[31m\tb\ud800\nc\x00") == "a [31m b? c"
+
+
+@pytest.mark.parametrize("payload, attempt", [
+    ({"attempt": 2}, 2), ({}, None), ({"attempt": "2"}, None), ({"attempt": True}, None),
+    ({"attempt": None}, None), ({"attempt": [2]}, None),
+])
+def test_the_attempt_of_a_payload(payload: Dict[str, Any], attempt: Optional[int]) -> None:
+    """A number and nothing else, whatever the status."""
+    assert wire.attempt_of(payload) == attempt
+
+
+def test_a_token_that_is_no_text_is_ignored() -> None:
+    """A foreign server may send anything."""
+    assert wire.runner_state_of({"status": "failed", "runner_state": ["walltime_reached"]}) is None
+
+
+@pytest.mark.parametrize("launch_config, attempt", [
+    ({"env": [{"name": "A", "value": "1"},
+              {"name": "PULSAR_FAILURE_REASONS_ATTEMPT", "value": "3", "raw": False},
+              {"name": "PULSAR_FAILURE_REASONS_GALAXY", "value": "g"}]}, 3),
+    ({"env": [{"name": "PULSAR_FAILURE_REASONS_ATTEMPT", "value": "three"},
+              {"name": "PULSAR_FAILURE_REASONS_GALAXY", "value": "g"}]}, None),
+    ({"env": [{"file": "/etc/profile"}, "text", None]}, None),
+    ({"env": "text"}, None), ({}, None), ("text", None), (None, None),
+])
+def test_the_stored_reason_has_the_number_of_the_attempt(
+    tmp_path: Path, launch_config: Any, attempt: Optional[int]
+) -> None:
+    """It is the one that Pulsar stored with the submission, None where nobody numbered it."""
+    directory = Directory(tmp_path)
+    if launch_config is not None:
+        (tmp_path / "launch_config").write_text(json.dumps(launch_config))
+    store_record(directory, REASON)
+    loaded = load_record(directory)
+    assert loaded is not None and loaded.attempt == attempt
