@@ -150,20 +150,16 @@ def test_a_pulsar_that_is_away_is_asked_again(galaxy: Galaxy) -> None:
     assert galaxy.poll(runner, state, "failed", MEMORY) is None
 
 
-def test_the_stock_handler_is_the_one_that_is_asked(
-    galaxy: Galaxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_handlers_are_asked(galaxy: Galaxy) -> None:
     """Other handlers that Galaxy has loaded are asked in its order, until one has handled it."""
     runner = galaxy.runner()
     asked: List[str] = []
 
-    def first(app: Any, job_runner: Any, job_state: Any) -> None:
-        asked.append("first")
+    def note(name: str) -> Any:
+        return lambda *_: asked.append(name)
 
-    def last(app: Any, job_runner: Any, job_state: Any) -> None:
-        asked.append("last")
-
-    runner.runner_state_handlers = {"failure": [first, resubmit.failure, last]}
+    runner.runner_state_handlers = {"failure": [note("first"), resubmit.failure, note("last")]}
     state = galaxy.watched(runner, galaxy.destination(rules=AGAIN))
     galaxy.poll(runner, state, "failed", MEMORY)
     assert asked == ["first"]
+    assert galaxy.refreshed(state.job_wrapper.job_id).state == States.RESUBMITTED

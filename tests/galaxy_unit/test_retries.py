@@ -9,7 +9,9 @@ import pytest
 from .stub import MEMORY, Galaxy, States, because
 
 
-def failed_again(galaxy: Galaxy, runner: Any, destination: Any, cause: str, resubmitted: int) -> Any:
+def failed_again(
+    galaxy: Galaxy, runner: Any, destination: Any, cause: str, resubmitted: int
+) -> Any:
     """Return the job after it failed once more, and its state."""
     state = galaxy.watched(runner, destination, resubmitted=resubmitted)
     galaxy.poll(runner, state, "failed", because(cause))
