@@ -186,6 +186,10 @@ CODES: Dict[str, Code] = {
         _INFO, "a job plugin that we do not know: whether it answers can only be told with a job",
         "check --submit does not work either; send a job through Galaxy",
     ),
+    "PFR226": Code(
+        _WARNING, "Grid Engine's accounting file is not there",
+        "nothing, if no job has ended yet; else share $SGE_ROOT/CELL/common with this host",
+    ),
     # ---- folders, log, ledger -------------------------------------------------------------
     "PFR301": Code(_OK, "the folder can be written by this user"),
     "PFR302": Code(

@@ -16,6 +16,8 @@ from .site import MadeManager, Site, captured_log
 #: A job id that may or may not be known: a query for it costs what any query costs.
 SOME_ID = "1"
 _HOUR_S = 3600.0
+#: qacct, where no job of the cell has ended yet, or its file is not shared with this host.
+_NO_FILE_YET = "accounting: No such file or directory"
 
 
 class Needs(NamedTuple):
@@ -199,8 +201,8 @@ def _cost(
     yield Finding(
         "PFR220",
         f"{made.manager.drm_label} told of {jobs} jobs in {seconds:.3f} s; one query per "
-        f"{interval_s:g} s while there is a job to look at: at most {hourly:.0f} an hour, "
-        f"{hourly * seconds:.0f} s of them spent waiting, whatever the number of jobs",
+        f"{interval_s:g} s while there is a job to look at, whatever the number of jobs: at most "
+        f"{hourly:.0f} an hour, that is {hourly * seconds:.0f} s of answering",
         about,
         numbers={
             "seconds": round(seconds, 4), "jobs": jobs, "interval_s": interval_s,
@@ -231,6 +233,8 @@ def _accounting(made: MadeManager, about: str, source: Any) -> Iterator[Finding]
     seconds, error, views = _timed(lambda: source.query_ended([SOME_ID]))
     if isinstance(error, AccountingDisabledError):
         yield Finding("PFR212", str(error), about)
+    elif error is not None and _NO_FILE_YET in str(error):
+        yield Finding("PFR226", str(error), about)
     elif error is not None:
         yield Finding("PFR223", f"after {seconds:.1f} s: {error}", about)
     elif views is None:

@@ -50,15 +50,21 @@ def _one_folder(folder: str, about: str) -> Iterator[Finding]:
 
 
 def _missing(folder: str, about: str) -> Finding:
-    if os.path.lexists(folder):
-        return Finding("PFR304", f"{folder} is there and is no folder", about)
+    why_not = why_not_made(folder)
+    if why_not:
+        return Finding("PFR304", why_not, about)
+    return Finding("PFR303", f"{folder} is not there yet", about)
+
+
+def why_not_made(folder: str) -> str:
+    """Return why this user cannot write in a folder, or make it first; "" where it can."""
     above = folder
     while not os.path.lexists(above):
         above = os.path.dirname(above)
+    if not os.path.isdir(above):
+        return f"{above} is no folder"
     why_not = why_not_writable(above)
-    if why_not:
-        return Finding("PFR304", f"{folder} is not there, and {above}: {why_not}", about)
-    return Finding("PFR303", f"{folder} is not there yet", about)
+    return f"{above}: {why_not}" if why_not else ""
 
 
 def why_not_writable(folder: str) -> str:

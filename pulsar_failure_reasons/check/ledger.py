@@ -8,7 +8,7 @@ from typing import Iterator
 from ..errors import ConfigurationError, LedgerError
 from ..ledger.settings import LedgerSettings, NoLedger, ledger_settings, sqlite_path
 from .findings import Finding
-from .folders import why_not_writable
+from .folders import why_not_made
 from .site import MadeManager, Site
 
 
@@ -47,22 +47,13 @@ def _why_not(settings: LedgerSettings) -> str:
         return ""
     folder = os.path.dirname(path)
     if not os.path.exists(path):
-        return _no_new_file(folder)
+        return why_not_made(folder)
     if os.path.getsize(path):
         _look_into(settings)
     if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         return "it cannot be written by this user"
     # SQLite keeps its journal beside it.
-    return why_not_writable(folder)
-
-
-def _no_new_file(folder: str) -> str:
-    if os.path.isdir(folder):
-        return why_not_writable(folder)
-    above = folder
-    while above and not os.path.isdir(above):
-        above = os.path.dirname(above)
-    return why_not_writable(above)
+    return why_not_made(folder)
 
 
 def _look_into(settings: LedgerSettings) -> None:

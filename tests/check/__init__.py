@@ -1,0 +1,1 @@
+"""Tests of ``pulsar-failure-reasons check``."""
