@@ -10,6 +10,8 @@ IN_TEST_ENV = $(PYTHON) tools/environment.py test --
 IN_LINT_ENV = $(PYTHON) tools/environment.py lint --
 # By file: a module's set-up (a DRM, a server) must not run once in each worker.
 PYTEST = $(IN_TEST_ENV) -m pytest -n 3 --dist loadfile
+# The variable silences an advertisement.
+MKDOCS = NO_MKDOCS_2_WARNING=1 $(IN_LINT_ENV) -m mkdocs build --strict
 REAL_PARTS = slurm slurm24 htcondor gridengine sshd chromium postgresql
 
 .DEFAULT_GOAL := help
@@ -45,18 +47,20 @@ test-real:  ## tests against real DRMs
 	@$(IN_TEST_ENV) -m tests.real.install $(REAL_PARTS) || true
 	@$(PYTEST) -m "real and not launcher"
 
-lint:  ## flake8, mypy --strict, import layers, dead code
+lint:  ## flake8, mypy --strict, import layers, dead code, the docs site
 	@$(IN_LINT_ENV) -m flake8 --count
 	@$(IN_LINT_ENV) -m mypy
 	@$(IN_LINT_ENV) -c 'from importlinter.cli import lint_imports_command as lint; lint()' --no-logo
 	@$(IN_LINT_ENV) -m vulture
+	@$(MKDOCS)
 
 bench:  ## measure start-up cost and passes over many jobs, against stock Pulsar
 	@$(IN_TEST_ENV) -m benchmarks.startup_cost
 	@$(IN_TEST_ENV) -m benchmarks
 
-docs:  ## write the generated pages of docs/ anew, check the links of all pages
-	@$(PYTHON) tools/generate_docs.py
+docs:  ## write the generated pages of docs/ anew, check all links, build the site in build/site
+	@$(IN_LINT_ENV) tools/generate_docs.py
+	@$(MKDOCS)
 
 clean:  ## remove what these targets made in this folder
 	rm -rf .env build dist docs/_build .pytest_cache .mypy_cache .hypothesis .import_linter_cache

@@ -3,7 +3,8 @@
     python3 tools/generate_docs.py            write them
     python3 tools/generate_docs.py --check    only tell which are stale; exit code 1 if any
 
-It needs this checkout and the standard library, nothing else.
+docs/tools.md is made by running the commands: it needs the environments of `make test` or `make
+lint`. All else needs this checkout and the standard library, nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import pathlib
 import re
 import sys
-from typing import Callable, Dict, Iterable, List
+from typing import Callable, Dict, Iterable, List, Mapping
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -21,6 +22,7 @@ if str(ROOT) not in sys.path:
 from pulsar_failure_reasons.drm.base import JobView, Phase  # noqa: E402
 from pulsar_failure_reasons.message import write_message  # noqa: E402
 from pulsar_failure_reasons.reason import CAUSE_TABLE, Cause, Confidence, Fault  # noqa: E402
+from tools.doc_check import check_page  # noqa: E402
 from tools.doc_gridengine import gridengine_ends_page  # noqa: E402
 from tools.doc_htcondor import htcondor_holds_page  # noqa: E402
 from tools.doc_lsf import lsf_ends_page  # noqa: E402
@@ -104,13 +106,25 @@ PAGES: Dict[str, Callable[[], str]] = {
     "pbs-ends.md": pbs_ends_page,
     "gridengine-ends.md": gridengine_ends_page,
     "reasons.md": reasons_page,
+    "check.md": check_page,
 }
 
 
-def stale_pages() -> List[str]:
-    """Return the generated pages that are not as the code would write them."""
-    return [name for name, page in PAGES.items()
-            if not (DOCS / name).is_file() or (DOCS / name).read_text() != page()]
+def _tools_page() -> str:
+    from tools.doc_tools import tools_page  # which needs what the commands need
+
+    return tools_page()
+
+
+#: Those that take a while: the commands are run.
+RUN_PAGES: Dict[str, Callable[[], str]] = {"tools.md": _tools_page}
+
+
+def stale_pages(pages: Mapping[str, Callable[[], str]] = PAGES) -> Dict[str, str]:
+    """Return the text of each generated page that is not as the code would write it."""
+    texts = {name: page() for name, page in pages.items()}
+    return {name: text for name, text in texts.items()
+            if not (DOCS / name).is_file() or (DOCS / name).read_text() != text}
 
 
 def markdown_files() -> List[pathlib.Path]:
@@ -149,13 +163,13 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
-    stale = stale_pages()
-    for name in stale:
+    stale = stale_pages({**PAGES, **RUN_PAGES})
+    for name, text in stale.items():
         if options.check:
             print("docs/%s is stale: run make docs" % name)
         else:
             DOCS.mkdir(exist_ok=True)
-            (DOCS / name).write_text(PAGES[name]())
+            (DOCS / name).write_text(text)
             print("wrote docs/%s" % name)
     broken = broken_links(markdown_files())
     for line in broken:
