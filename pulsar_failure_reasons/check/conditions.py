@@ -27,8 +27,8 @@ _SECONDS = (0.0, 60.0, 3600.0, 1e6)
 #: What is evaluated here; a condition with anything else (a call) is taken to be fine.
 _PLAIN = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.Compare, ast.Eq,
-    ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Is, ast.IsNot,
-    ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Name, ast.Load, ast.Constant, ast.List,
+    ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Is, ast.IsNot, ast.BinOp,
+    ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Name, ast.Load, ast.Constant, ast.List,
 )
 #: What Galaxy does not evaluate although Python would (25.1, 26.1: state_handlers/_safe_eval.py).
 _REFUSED = (

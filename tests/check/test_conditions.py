@@ -26,7 +26,8 @@ from pulsar_failure_reasons.check.galaxy_source import (
     [
         "walltime_reached", "memory_limit_reached and attempt <= 3", "not walltime_reached",
         "(any_failure or unknown_error) and seconds_running > 60 * 60", "attempt * 30", "30",
-        "min(attempt, 3) * 60", "attempt in [1, 2]", "attempt is not None", "failed_node == 'node7'",
+        "min(attempt, 3) * 60", "attempt in [1, 2]", "attempt is not None",
+        "failed_node == 'node7'",
     ],
 )
 def test_what_galaxy_evaluates(text: str) -> None:
