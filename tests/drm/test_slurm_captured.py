@@ -357,6 +357,7 @@ SIBLINGS: List[Tuple[str, str, str, str]] = [
         "0: slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2020-01-01T00:00:00 DUE TO TIME "
         "LIMIT ***\n",
     ),
+    ("sacct_extern_alone", "sacct", "unknown", "12.extern|COMPLETED|0:0\n"),
     ("json_no_jobs", "scontrol-json", "unknown", '{"jobs": [], "errors": []}'),
     ("json_banner", "sacct-json", "walltime", "Hello\n" + _json(state={"current": ["TIMEOUT"]})),
     (

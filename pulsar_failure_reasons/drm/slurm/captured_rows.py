@@ -279,8 +279,12 @@ def _fold(rows: List[Row], source: str) -> List[JobView]:
             without_id.append(view)
     for job, steps in orphans.items():
         if job not in jobs:
-            # Only steps were asked for: the batch step is the job script.
-            step = next((s for s in steps if (s.step or "").startswith("ba")), steps[0])
+            # Only steps were asked for: the batch step is the job script; extern's is none of the
+            # job's own processes.
+            own = [s for s in steps if not (s.step or "").startswith("ex")]
+            if not own:
+                continue
+            step = next((s for s in own if (s.step or "").startswith("ba")), own[0])
             jobs[job] = sighting(
                 source, Confidence.INFERRED, step.state, job=job, exit_text=step.exit_text
             )
