@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).resolve().parent
 
 #: Tests whose jobs run in a simulated DRM. They wait more than they compute.
-SIMULATED = ("manager*/*", "check/test_app_*", "tour/*", "test_fake_*", "real/test_*_contract.py")
+SIMULATED = ("manager*/*", "test_reconcile.py", "check/test_app_*", "tour/*", "test_fake_*", "real/test_*_contract.py")
 #: Those of them that ``make test-fast`` runs too: rows of the table, recorded answers. Not those of
 #: HTCondor: each of its calls is a process, which is too much for a minute.
 CORE = ("manager/test_table.py", "manager_cli/test_table.py", "test_fake_slurm_contract.py")
@@ -60,5 +60,6 @@ def _is_one_of(place: str, patterns: Tuple[str, ...]) -> bool:
 @pytest.fixture(autouse=True)
 def _no_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the environment of whoever runs the tests out of them."""
-    for name in ("PULSAR_FAILURE_REASONS", "PULSAR_FAILURE_REASONS_OVERRIDE", "PULSAR_CONFIG_DIR"):
+    for name in ("PULSAR_FAILURE_REASONS", "PULSAR_FAILURE_REASONS_OVERRIDE",
+                 "PULSAR_FAILURE_REASONS_GALAXY", "PULSAR_CONFIG_DIR"):
         monkeypatch.delenv(name, raising=False)

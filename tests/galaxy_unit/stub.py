@@ -114,6 +114,10 @@ class Wrapper:
         """Count."""
         self.cleared += 1
 
+    def get_job_runner_url(self) -> str:
+        """Return the runner's name (Galaxy 25.1 asks for it)."""
+        return str(self.get_job().job_runner_name)
+
     def reclaim_ownership(self) -> None:
         """Do nothing: the files are nobody's."""
 

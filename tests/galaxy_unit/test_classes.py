@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 from galaxy.jobs.runners import BaseJobRunner
 from galaxy.jobs.runners import pulsar as stock
 
-from pulsar_failure_reasons import galaxy_runners
+from pulsar_failure_reasons import galaxy_runners, switch
 
 from .stub import MEMORY, Galaxy, States
 
@@ -69,24 +69,36 @@ for name in %r:
 """ % (ALL, MIXIN)
 
 
-@pytest.mark.parametrize("value, expected", [("1", True), ("on", True), ("0", False), ("", False)])
-def test_put_into_stocks_classes(value: str, expected: bool) -> None:
-    """With the variable set every stock class has the mixin as soon as Galaxy imports it."""
-    printed = python(SHOW, PULSAR_FAILURE_REASONS_GALAXY=value)
-    assert printed == "".join(f"{name} {expected}\n" for name in ALL)
+def test_put_into_stocks_classes() -> None:
+    """With the variable set every stock class has the mixin as soon as Galaxy imports it.
+
+    Our own names beside it have one mixin, not two.
+    """
+    printed = python(SHOW + """
+from pulsar_failure_reasons.galaxy_runners import PulsarEmbeddedMQJobRunner as ours
+print([c.__name__ for c in ours.__mro__].count(%r))
+""" % MIXIN, PULSAR_FAILURE_REASONS_GALAXY="1")
+    assert printed == "".join(f"{name} True\n" for name in ALL) + "1\n"
+
+
+@pytest.mark.parametrize("value, asked", [
+    ("1", True), ("on", True), (" TRUE ", True), ("yes", True),
+    ("0", False), ("", False), ("off", False), (None, False),
+])
+def test_how_it_is_asked_for(
+    value: Optional[str], asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By any of the usual words for yes."""
+    if value is None:
+        monkeypatch.delenv("PULSAR_FAILURE_REASONS_GALAXY", raising=False)
+    else:
+        monkeypatch.setenv("PULSAR_FAILURE_REASONS_GALAXY", value)
+    assert switch.galaxy_opted_in() is asked
 
 
 def test_without_it_nothing_changes() -> None:
     """Installed and not asked for, stock's classes are stock's, and nothing is printed."""
     assert python(SHOW) == "".join(f"{name} False\n" for name in ALL)
-
-
-def test_both_ways_at_once() -> None:
-    """Our names beside the variable: one mixin, not two."""
-    assert python("""
-from pulsar_failure_reasons.galaxy_runners import PulsarEmbeddedMQJobRunner as ours
-print([c.__name__ for c in ours.__mro__].count(%r))
-""" % MIXIN, PULSAR_FAILURE_REASONS_GALAXY="1") == "1\n"
 
 
 def test_a_package_of_ours_that_is_broken_stops_no_galaxy() -> None:

@@ -129,7 +129,7 @@ def test_failing_itself_fails_once(galaxy: Galaxy) -> None:
     """A job whose failing raises is failed again, without the rules."""
     runner = galaxy.runner()
     state = galaxy.watched(runner, galaxy.destination())
-    state.job_wrapper.fails_with = [RuntimeError("an output that cannot be updated")]
+    state.job_wrapper.fails_with.append(RuntimeError("an output that cannot be updated"))
     galaxy.poll(runner, state, "failed", MEMORY)
     assert galaxy.refreshed(state.job_wrapper.job_id).state == States.ERROR
 
