@@ -14,6 +14,10 @@ from .harness import HELD, Pool, Pulsar
 
 OVER = "Job has gone over cgroup memory limit of 2048 megabytes."
 HOLD = f"hold 34 102 {OVER}"
+LARGE = (
+    "import os, time; block = bytes([1]) * 99_000_000\n"
+    "while not os.path.exists('../go'): time.sleep(0.1)"
+)
 
 
 def test_released_with_more_memory_then_well(make_pulsar: MakePulsar, pool: Pool) -> None:
@@ -46,6 +50,37 @@ def test_usegalaxy_eu(make_pulsar: MakePulsar, pool: Pool) -> None:
     assert (payload["status"], payload["runner_state"]) == ("failed", "memory_limit_reached")
     assert payload["failure_reason"]["requested"]["memory_bytes"] == 6144 * 1024 * 1024
     assert "cancelled_by" not in payload["failure_reason"]
+
+
+def test_our_memory_limit_follows_the_request(make_pulsar: MakePulsar, pool: Pool) -> None:
+    """A job over the option request_memory is released with more, and is held no more."""
+    pulsar = make_pulsar(wait_for_release="memory", hold_grace=60, request_memory="20M")
+    external_id = pulsar.submit("1", f'python3 -c "{LARGE}"')
+    pool.wait_for(external_id, HELD)
+    pulsar.wait_for("1", "queued")
+    assert "memory limit of 20 MB" in str(pool.attribute(external_id, "HoldReason"))
+    pool.do("edit", external_id, RequestMemory=500)
+    pool.do("release", external_id)
+    pulsar.wait_for("1", "running")
+    pulsar.wait_for_looks(3)
+    assert int(str(pool.attribute(external_id, "ResidentSetSize_RAW"))) > 90 * 1024
+    (pulsar.directory("1") / "go").touch()
+    assert pulsar.end("1")["status"] == "complete"
+
+
+def test_our_disk_limit_follows_the_request(make_pulsar: MakePulsar, pool: Pool) -> None:
+    """A job over request_disk is held, told with the limit of that moment, and fails."""
+    pulsar = make_pulsar(request_disk="20M")
+    external_id = pulsar.submit("1", "sleep 600")
+    pulsar.wait_for("1", "running")
+    pool.do("edit", external_id, RequestDisk=30_001)
+    pool.do("edit", external_id, DiskUsage=30_001)
+    pulsar.wait_for_looks(3)
+    assert pulsar.status("1") == "running"
+    pool.do("edit", external_id, DiskUsage=30_002)
+    payload = pulsar.end("1")
+    assert (payload["status"], reason_of(payload)) == ("failed", "disk")
+    assert "over its disk limit of 30 MB" in payload["runner_state_message"]
 
 
 @pytest.mark.parametrize("releases", [0, 1, 2])

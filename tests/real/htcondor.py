@@ -281,12 +281,20 @@ class PrivatePool:
         wait_until(reached, timeout_s, f"job {cluster} to have JobStatus {status}", interval_s=0.2)
         return seen[-1]
 
-    def wait_memory(self, cluster: JobId, megabytes: int, timeout_s: float = 120) -> None:
-        """Wait until the queue's ad of a running job tells that it has used so much memory."""
+    def wait_memory(
+        self, cluster: JobId, megabytes: int, run: int = 1, timeout_s: float = 120
+    ) -> None:
+        """Wait until a job's ad tells that it has used so much memory, and was measured for some
+        seconds of this run (memory is the most of all runs)."""
 
         def measured() -> bool:
             ad = self.ad(cluster) or {}
-            return int(ad.get("ResidentSetSize_RAW", 0)) >= megabytes * 1024
+            elapsed = ad.get("ServerTime", 0) - ad.get("JobCurrentStartExecutingDate", 0)
+            return (
+                ad.get("NumJobStarts") == run
+                and 3 <= ad.get("StatsLifetimeStarter", 0) <= elapsed + 1
+                and ad.get("ResidentSetSize_RAW", 0) >= megabytes * 1024
+            )
 
         wait_until(measured, timeout_s, f"{megabytes} MB measured of job {cluster}", interval_s=0.2)
 

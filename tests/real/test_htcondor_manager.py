@@ -26,12 +26,24 @@ QUICK = {"type": TYPE, "status_poll_interval": 1, "missing_grace": 4}
 MANAGERS: Dict[str, Dict[str, Any]] = {
     "_default_": QUICK,
     "limited": {**QUICK, "request_walltime": 6},
-    "patient_with_memory": {**QUICK, "wait_for_release": "memory", "hold_releases_max": 9},
+    "patient_with_limit": {
+        **QUICK, "wait_for_release": "memory", "hold_releases_max": 9, "request_memory": "64",
+    },
+    "limited_disk": {**QUICK, "request_disk": "20M"},
     "impatient_with_people": {**QUICK, "user_hold_grace": 4},
     "impatient": {**QUICK, "hold_grace": 4},
 }
 
 MEMORY_SUBCODE = "46002"
+
+#: A tool of 150 MB, and of 350 MB once there is ../grow; it runs until it is let go.
+GROWS = (
+    "python3 -c 'import os, time; blocks = [bytes([1]) * 150_000_000]\n"
+    "while not os.path.exists(\"../go\"):\n"
+    " if os.path.exists(\"../grow\") and len(blocks) == 1:\n"
+    "  blocks.append(bytes([1]) * 200_000_000)\n"
+    " time.sleep(0.2)'"
+)
 
 _job_ids = itertools.count(1)
 
@@ -212,26 +224,51 @@ def test_user_hold_kept(site: CondorSite) -> None:
     assert site.gone(job_id)
 
 
-def test_memory_hold_released_with_more_memory(site: CondorSite) -> None:
-    """The usegalaxy.eu sequence: hold, qedit and release, hold again, condor_rm: memory."""
-    over = "(JobStatus == 2) && (time() - EnteredCurrentStatus > 3)"
-    job_id = site.submit(
-        "sleep 600",
-        manager="patient_with_memory",
-        periodic_hold=over,
-        periodic_hold_subcode=MEMORY_SUBCODE,
-        periodic_hold_reason='"used too much memory"',
-    )
+def released_with_more(site: CondorSite, megabytes: int) -> str:
+    """Submit a job of 150 MB, over its limit of 64; release it with more as usegalaxy.eu does, and
+    wait until it runs and was measured; return its Pulsar id."""
+    job_id = site.submit(GROWS, manager="patient_with_limit")
     cluster = site.held(job_id)
+    ad = site.pool.ad(cluster) or {}
+    assert (ad["HoldReasonCode"], ad["HoldReasonSubCode"]) == (3, int(MEMORY_SUBCODE))
+    assert ad["HoldReason"] == "over its memory limit of 64 MB"
     site.pulsar.wait_for(job_id, ["queued"])
-    site.pool.run(["condor_qedit", cluster, "RequestMemory", "192"])
+    site.pool.run(["condor_qedit", cluster, "RequestMemory", str(megabytes)])
     site.pool.run(["condor_release", cluster])
     site.running(job_id)
-    site.held(job_id)
+    site.pool.wait_memory(cluster, 140, run=2)
+    assert site.pulsar.payload(job_id)["status"] == "running"
+    return job_id
+
+
+def test_limit_raised_by_a_release_with_more_memory(site: CondorSite) -> None:
+    """request_memory is the limit of the moment: with a larger request the job ends well."""
+    job_id = released_with_more(site, 1000)
+    site.let_go(job_id)
+    assert site.end(job_id)["status"] == "complete"
+
+
+def test_memory_hold_released_with_too_little(site: CondorSite) -> None:
+    """The usegalaxy.eu sequence: hold, qedit and release, hold again, condor_rm: memory."""
+    job_id = released_with_more(site, 250)
+    (site.directory(job_id) / "grow").touch()
+    cluster = site.held(job_id)
+    assert (site.pool.ad(cluster) or {})["HoldReason"] == "over its memory limit of 250 MB"
     assert site.pulsar.payload(job_id)["status"] in ("queued", "running")
     site.pool.run(["condor_rm", "-reason", "The job is running out of memory", cluster])
     payload = site.end(job_id)
     assert (payload["status"], payload["runner_state"]) == ("failed", "memory_limit_reached")
+    assert payload["failure_reason"]["requested"]["memory_bytes"] == 250 * 1024**2
+
+
+def test_our_disk_limit(site: CondorSite) -> None:
+    """request_disk holds a job whose scratch folder grows over the request, and it fails."""
+    fill = 'head -c 40000000 /dev/zero > "$_CONDOR_SCRATCH_DIR/big"; sleep 600'
+    # Without a transfer of files HTCondor does not measure the scratch folder (seen on 23.9.6).
+    commands = {"request_disk": "20480", "should_transfer_files": "YES"}
+    payload = site.end(site.submit(fill, manager="limited_disk", **commands))
+    assert (payload["status"], cause_of(payload)) == ("failed", "disk")
+    assert "over its disk limit of 20 MB" in payload["runner_state_message"]
 
 
 def test_memory_hold_without_anybody_to_release_it(site: CondorSite) -> None:

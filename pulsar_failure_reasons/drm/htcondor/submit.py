@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
 from ...errors import ConfigurationError
-from ..units import format_duration, format_memory
+from ..units import format_duration
 from . import codes
 from .events import KILOBYTE, MEGABYTE
 
@@ -53,6 +53,7 @@ class _Hold(NamedTuple):
     condition: str
     subcode: int
     reason: str
+    """An expression, as the condition is."""
 
 
 def submit_commands(
@@ -140,7 +141,7 @@ def _policy(limits: Limits, commands: Mapping[str, str]) -> Dict[str, str]:
     conditions = [f"({hold.condition})" for hold in holds] + ([f"({theirs})"] if theirs else [])
     reason, subcode = their_reason, their_subcode
     for hold in reversed(holds):
-        reason = f'ifThenElse({hold.condition}, "{hold.reason}", {reason})'
+        reason = f"ifThenElse({hold.condition}, {hold.reason}, {reason})"
         subcode = f"ifThenElse({hold.condition}, {hold.subcode}, {subcode})"
     return {
         "periodic_hold": " || ".join(conditions),
@@ -150,25 +151,30 @@ def _policy(limits: Limits, commands: Mapping[str, str]) -> Dict[str, str]:
 
 
 def _holds(limits: Limits) -> List[_Hold]:
-    """Return our rules. ``=?= true``: an attribute that is not there yet holds nothing."""
+    """Return our rules. ``=?= true``: an attribute that is not there yet holds nothing.
+
+    Memory and disk are compared with what the job requests at that moment, so that who holds,
+    raises ``RequestMemory`` (condor_qedit) and releases raises the limit too. Not while the job
+    waits: what was measured last is of the run before.
+    """
     holds = []
     if limits.walltime_s is not None:
         holds.append(_Hold(
             "((JobStatus == 2 && (time() - EnteredCurrentStatus) > "
             f"{limits.walltime_s}) =?= true)",
             codes.OWN_SUBCODE_WALLTIME,
-            f"over its walltime limit of {format_duration(limits.walltime_s)}",
+            quoted(f"over its walltime limit of {format_duration(limits.walltime_s)}"),
         ))
     if limits.memory_bytes is not None:
         holds.append(_Hold(
-            f"((MemoryUsage > {-(-limits.memory_bytes // MEGABYTE)}) =?= true)",
+            "((JobStatus == 2 && MemoryUsage > RequestMemory) =?= true)",
             codes.OWN_SUBCODE_MEMORY,
-            f"over its memory limit of {format_memory(limits.memory_bytes)}",
+            'strcat("over its memory limit of ", RequestMemory, " MB")',
         ))
     if limits.disk_bytes is not None:
         holds.append(_Hold(
-            f"((DiskUsage > {-(-limits.disk_bytes // KILOBYTE)}) =?= true)",
+            "((JobStatus == 2 && DiskUsage > RequestDisk) =?= true)",
             codes.OWN_SUBCODE_DISK,
-            f"over its disk limit of {format_memory(limits.disk_bytes)}",
+            'strcat("over its disk limit of ", (RequestDisk + 1023) / 1024, " MB")',
         ))
     return holds

@@ -14,8 +14,10 @@ from pulsar_failure_reasons.errors import ConfigurationError
 
 GB = 1024 * 1024 * 1024
 WALLTIME = "((JobStatus == 2 && (time() - EnteredCurrentStatus) > 60) =?= true)"
-MEMORY = "((MemoryUsage > 2048) =?= true)"
-DISK = "((DiskUsage > 1048576) =?= true)"
+MEMORY = "((JobStatus == 2 && MemoryUsage > RequestMemory) =?= true)"
+DISK = "((JobStatus == 2 && DiskUsage > RequestDisk) =?= true)"
+MEMORY_REASON = 'strcat("over its memory limit of ", RequestMemory, " MB")'
+DISK_REASON = 'strcat("over its disk limit of ", (RequestDisk + 1023) / 1024, " MB")'
 
 
 def _commands(limits=Limits(), **given):
@@ -49,15 +51,15 @@ def test_given_wins_over_defaults_and_loses_where_it_must():
     "limits, requests, condition, subcode, reason",
     [
         (Limits(walltime_s=60), {"allowed_execute_duration": "60"}, WALLTIME, 46001,
-         "over its walltime limit of 60 s"),
+         '"over its walltime limit of 60 s"'),
         (Limits(memory_bytes=2 * GB), {"request_memory": "2048"}, MEMORY, 46002,
-         "over its memory limit of 2 GB"),
+         MEMORY_REASON),
         (Limits(memory_bytes=2 * GB - 1), {"request_memory": "2048"}, MEMORY, 46002,
-         "over its memory limit of 2 GB"),
+         MEMORY_REASON),
         (Limits(disk_bytes=GB), {"request_disk": "1048576"}, DISK, 46003,
-         "over its disk limit of 1 GB"),
+         DISK_REASON),
         (Limits(disk_bytes=GB - 1), {"request_disk": "1048576"}, DISK, 46003,
-         "over its disk limit of 1024 MB"),
+         DISK_REASON),
     ],
     ids=["walltime", "memory", "memory_rounded_up", "disk", "disk_rounded_up"],
 )
@@ -67,7 +69,7 @@ def test_one_limit(limits, requests, condition, subcode, reason):
     assert added == {
         **requests,
         "periodic_hold": f"({condition})",
-        "periodic_hold_reason": f'ifThenElse({condition}, "{reason}", undefined)',
+        "periodic_hold_reason": f"ifThenElse({condition}, {reason}, undefined)",
         "periodic_hold_subcode": f"ifThenElse({condition}, {subcode}, 0)",
     }
 
