@@ -19,9 +19,9 @@ class History:
     that said so, the newest included. ``identity`` is the submission time and restart count of
     the first view that told both. ``running_at`` is when (monotonic seconds) the job was
     last seen running, ``missing_at`` when an answer first lacked it. ``has_run`` says that the job
-    was seen running, now or before Pulsar was started. ``deleted`` says that an answer showed it
-    while it was being deleted, at its newest start. ``launch_cut_short`` says that Pulsar was killed
-    while it submitted the job.
+    was seen running, now or before Pulsar was started. ``deleted`` says that it was being deleted
+    when it was last seen alive. ``launch_cut_short`` says that Pulsar was killed while it
+    submitted the job.
     """
 
     job_name: Optional[str] = None

@@ -1,9 +1,9 @@
 """How a job's end is judged: the table of the design, as pure functions.
 
-:mod:`pulsar_failure_reasons.history` folds the DRM's successive answers about one job; :func:`judge`
-reads them together with what the job left in its directory and says what Pulsar should report.
-Rules that hold always: unknown is never success, only evidence ends a job, and the controller decides as long
-as it knows the job (callers bring an accounting view only after that).
+:mod:`pulsar_failure_reasons.history` folds the DRM's successive answers about one job;
+:func:`judge` reads them together with what the job left in its directory and says what Pulsar
+should report. Rules that hold always: unknown is never success, only evidence ends a job, and the
+controller decides as long as it knows the job (callers bring an accounting view only after that).
 
 Present and absent are said of the file ``return_code``: Pulsar's job script writes it after
 the tool, so present means that the tool ended by itself. The script then exits 0 whatever the

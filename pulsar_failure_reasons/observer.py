@@ -18,11 +18,21 @@ import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import Callable, Dict, Hashable, List, Optional, Protocol, Sequence, Tuple, Union
+from typing import (
+    Callable,
+    Dict,
+    Hashable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
+from .answer import Answer, Watch
 from .drm.base import DrmSource, IdSource, JobView, Phase
-from .drm.combine import combine_views
-from .drm.external_ids import alive_ids, base_id, same_job
 from .errors import DrmError
 
 log = logging.getLogger("pulsar.failure_reasons.observer")
@@ -33,27 +43,13 @@ LONGEST_BACK_OFF_S = 300.0
 LONGEST_STOP_S = 30.0
 #: How often the cost of looking is logged (seconds).
 COUNTERS_LOGGED_EVERY_S = 3600.0
+#: One or two jobs may well end, and be forgotten, between two looks.
+SMALLEST_BATCH = 3
 
 
 #: Who watches a job, and the job_id.
 Key = Tuple[object, str]
 Source = Union[DrmSource, IdSource]
-
-
-class Watch(Protocol):
-    """A job that the observer looks at. No method may raise."""
-
-    #: The DRM's id; None where it was lost, then the job is looked for by its name.
-    external_id: Optional[str]
-    job_name: Optional[str]
-    #: When the job was known to be submitted: answers to earlier queries say nothing of it.
-    since: float
-
-    def recognises(self, view: JobView) -> bool:
-        """Tell whether the view is of this job, not of another that got its id since."""
-
-    def see(self, view: Optional[JobView], at: float) -> bool:
-        """Take one answer about the job (None: not known); return True once it has ended."""
 
 
 @dataclass
@@ -67,43 +63,6 @@ class Counters:
     last_pass_s: float = 0.0
     slowest_pass_s: float = 0.0
     jobs_in_last_answer: int = 0
-
-
-class Answer:
-    """What one query said, ready to be asked for single jobs."""
-
-    def __init__(self, views: Sequence[JobView]) -> None:
-        self.size = len(views)
-        self._by_base_id: Dict[str, List[JobView]] = {}
-        self._by_name: Dict[str, List[JobView]] = {}
-        for view in views:
-            self._by_base_id.setdefault(base_id(view.external_id), []).append(view)
-            if view.job_name is not None:
-                self._by_name.setdefault(view.job_name, []).append(view)
-
-    def find(self, watch: Watch) -> Optional[JobView]:
-        """Return the job as the answer shows it, its elements folded into one; None if absent."""
-        external_id = watch.external_id
-        if external_id is None:
-            views = self._one_job_named(watch.job_name or "")
-        else:
-            candidates = self._by_base_id.get(base_id(external_id), [])
-            views = [view for view in candidates if same_job(external_id, view.external_id)]
-        views = [view for view in views if watch.recognises(view)]
-        return combine_views(views) if views else None
-
-    def is_alive(self, external_id: str) -> bool:
-        """Tell whether the answer shows any element of the job that has not ended."""
-        return bool(alive_ids(external_id, self._by_base_id.get(base_id(external_id), [])))
-
-    def _one_job_named(self, name: str) -> List[JobView]:
-        """Return the job of this name, a living one before those that have ended.
-
-        None where there are several: an earlier attempt, or another server's job.
-        """
-        views = self._by_name.get(name, [])
-        views = [view for view in views if view.phase is not Phase.ENDED] or views
-        return views if len({base_id(view.external_id) for view in views}) == 1 else []
 
 
 class Outage:
@@ -159,6 +118,8 @@ class Observer:
         self._threads = Outage(f"this server, asked for a thread to look at {source.label},")
         self._cancellation = Outage(f"{source.label}, asked to cancel jobs,")
         self._failures = 0
+        #: The jobs that the newest answer listed.
+        self._listed: Set[Key] = set()
         self._counters_logged_at = clock()
 
     def watch(self, key: Key, watch: Watch) -> bool:
@@ -269,22 +230,49 @@ class Observer:
         watches = self._due(began)
         if not watches and not self._cancels:
             return
+        answer = self.ask(watches, began)
+        self._cancel(answer, began)
+
+    def ask(self, watches: Mapping[Key, Watch], began: float) -> Answer:
+        """Ask the DRM once about these jobs, and accounting about those that it lacks.
+
+        Part of a pass; by itself it is for a command that looks once, without a thread.
+
+        Raises:
+            DrmError: the controller gave no answer; no job was told anything.
+        """
         self.counters.job_queries += 1
         answer = Answer(self._query(watches))
         self._controller.ended(self.clock())
         self.counters.jobs_in_last_answer = answer.size
         missing: Dict[Key, Watch] = {}
+        listed: Set[Key] = set()
         for key, watch in watches.items():
             view = answer.find(watch)
             if view is None:
                 missing[key] = watch
             else:
+                listed.add(key)
                 self._show(key, watch, view, began)
-        if missing:
-            self._look_into_accounting(missing, began)
-        self._cancel(answer, began)
+        gone = self._look_into_accounting(missing, began) if missing else set()
+        self._warn_of_a_batch_that_is_gone(listed, gone)
+        return answer
 
-    def _query(self, watches: Dict[Key, Watch]) -> Sequence[JobView]:
+    def _warn_of_a_batch_that_is_gone(self, listed: Set[Key], gone: Set[Key]) -> None:
+        """Say so where all jobs vanish at once: a controller that lost its state looks like that.
+
+        Each of them has its grace, which ends none that comes back.
+        """
+        if len(self._listed) >= SMALLEST_BATCH and self._listed <= gone:
+            log.warning(
+                "%s lists none of the %d jobs any more that it listed a moment ago, and does not "
+                "say what became of them: was it started without its state? Those that do not "
+                "come back end after their missing_grace",
+                self.source.label, len(self._listed),
+            )
+        self._listed = listed
+
+    def _query(self, watches: Mapping[Key, Watch]) -> Sequence[JobView]:
         if not isinstance(self.source, IdSource):
             return self.source.query_jobs()
         with self._lock:
@@ -327,22 +315,27 @@ class Observer:
                 if self._watches.get(key) is watch:
                     del self._watches[key]
 
-    def _look_into_accounting(self, missing: Dict[Key, Watch], at: float) -> None:
+    def _look_into_accounting(self, missing: Mapping[Key, Watch], at: float) -> Set[Key]:
+        """Tell the jobs what accounting knows; return those of which it does not know an end."""
         ids = sorted({w.external_id for w in missing.values() if w.external_id is not None})
         try:
             records = self._query_ended(ids) if ids else []
         except DrmError as error:
             # No answer about these jobs: neither a grace is used up nor a status changed.
             self._accounting.began(error, at)
-            return
+            return set()
         self._accounting.ended(self.clock())
         answer = Answer(records)
+        gone: Set[Key] = set()
         for key, watch in missing.items():
             view = answer.find(watch) if watch.external_id is not None else None
             # Accounting that takes a job for running which the controller has forgotten was
             # never told its end: it does not know.
-            ended = view is not None and view.phase is Phase.ENDED
-            self._show(key, watch, view if ended else None, at)
+            if view is None or view.phase is not Phase.ENDED:
+                view = None
+                gone.add(key)
+            self._show(key, watch, view, at)
+        return gone
 
     def _query_ended(self, external_ids: Sequence[str]) -> List[JobView]:
         records = self.source.query_ended(external_ids)

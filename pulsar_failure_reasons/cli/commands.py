@@ -15,6 +15,7 @@ COMMANDS = {
     "check": "will reasons arrive from this host, and will Galaxy act on them?",
     "explain": "why did this job end, and how do you know?",
     "mirror": "have Galaxy's and Pulsar's shared trees parted?",
+    "reconcile": "which jobs has the DRM lost while Pulsar was away?",
     "report": "what failed, how often, where, and which limits are too low?",
     "run": "start Pulsar with our seams, where .pth files are forbidden",
 }

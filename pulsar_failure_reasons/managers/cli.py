@@ -122,6 +122,7 @@ class CliQueueManager(RecordingManager):
             name, self.manager_type, self.drm_label, self._plugins.where, self._interval_s,
             self._accounting, ", observes only" if self.observe_only else "",
         )
+        self.begin(app)
 
     # ---- submission -----------------------------------------------------------------------
 

@@ -117,6 +117,7 @@ class HTCondorQueueManager(RecordingManager):
             name, self.manager_type, self._interval_s, self._schedd_name or "of this host",
             ", observes only" if self.observe_only else "",
         )
+        self.begin(app)
 
     # ---- submission -----------------------------------------------------------------------
 

@@ -50,3 +50,12 @@ def read_return_code(path: str) -> Optional[int]:
         if error.errno in _ABSENT:
             return None
         raise
+
+
+#: What the job script makes before the tool begins; Pulsar never makes it.
+_TRACES = ("working.orig", "outputs.orig", "configs.orig", "metadata/tool_stdout")
+
+
+def has_begun(job_directory: str) -> bool:
+    """Tell whether the job script has left traces here, perhaps those of an earlier attempt."""
+    return any(os.path.lexists(os.path.join(job_directory, name)) for name in _TRACES)

@@ -10,6 +10,7 @@ status standing and never reaches Pulsar's monitor.
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
 import time
@@ -27,6 +28,8 @@ from ..judgement import (
     COMPLETE,
     FAILED,
     QUEUED,
+    RUNNING,
+    JobFiles,
     JobId,
     Judgement,
     Policy,
@@ -79,7 +82,11 @@ class JobWatch:
         self._history = History(
             job_name=self.job_name,
             job_directory=str(manager.job_directory(job_id).job_directory),
+            has_run=self.status == RUNNING,
+            launch_cut_short=manager.is_cut_short(job_id),
         )
+        #: Successive answers at which the job directory could not be read.
+        self._unreadable = 0
         self._waits_for = ""
         self._store_attempts = 0
         #: The observer looks at it no more.
@@ -95,6 +102,10 @@ class JobWatch:
             # would hit it.
             return False
         return not self._history.is_another_job(view)
+
+    def works_here(self, view: JobView) -> bool:
+        """See :class:`pulsar_failure_reasons.observer.Watch`."""
+        return bool(view.works_in(self._history.job_directory))
 
     def see(self, view: Optional[JobView], at: float) -> bool:
         """See :class:`pulsar_failure_reasons.observer.Watch`."""
@@ -113,7 +124,9 @@ class JobWatch:
 
     def _see(self, view: Optional[JobView], at: float) -> bool:
         manager = self._manager
-        if self.status in (COMPLETE, FAILED) or manager.was_cancelled(self.job_id):
+        if manager.was_cancelled(self.job_id):
+            return self._is_cancelled(view)
+        if self.status in (COMPLETE, FAILED):
             return True
         self._history = self._history.after(view, at)
         if self.external_id is None and view is not None:
@@ -121,19 +134,52 @@ class JobWatch:
         judgement = judge(
             JobId(manager.drm, manager.drm_label, self.external_id),
             self._history,
-            lambda: manager.read_job_files(self.job_id, self.external_id),
-            manager.policy(self.external_id),
+            self._read_files,
+            self._policy(),
         )
         self._log_waiting(judgement)
         judgement = self._unless_recorded(judgement)
         ends = judgement.remove or judgement.status in (COMPLETE, FAILED)
-        if ends and not self._directory().exists():
+        if ends and not self._directory().exists() and not self._rebuild_directory():
             # Deleted, or a file system that is not mounted now. In the second case the job is
             # looked at again when somebody asks for it.
             log.info("(%s/%s) has no job directory now", self.job_id, self.external_id)
             manager.let_go(self)
             return True
         return self._take(self._with_removal(judgement))
+
+    def _policy(self) -> Policy:
+        return self._manager.policy(self.external_id)
+
+    def _rebuild_directory(self) -> bool:
+        return self._manager.rebuild_directory(self.job_id)
+
+    def _is_cancelled(self, view: Optional[JobView]) -> bool:
+        """Take a job that Galaxy cancelled; what was found by its name only now is killed."""
+        if self.external_id is None and view is not None and view.phase is not Phase.ENDED:
+            self._adopt(view.external_id)
+            self._manager.kill(self.job_id)
+        return True
+
+    def _read_files(self) -> JobFiles:
+        """Return what the job left, or that nobody can tell, once that has been so for long.
+
+        Raises:
+            OSError: nobody can tell now; to be asked again at the next answer.
+        """
+        manager = self._manager
+        try:
+            files = manager.read_job_files(self.job_id, self.external_id)
+            if not self._directory().exists() and manager.is_indexed(self.job_id):
+                raise FileNotFoundError(errno.ENOENT, "it is gone or not mounted")
+        except OSError as error:
+            self._unreadable += 1
+            if self._unreadable < self._policy().stuck_answers:
+                raise
+            why = error.strerror or str(error)
+            return JobFiles(unreadable=f"its job directory could not be read ({why})")
+        self._unreadable = 0
+        return files
 
     def _unless_recorded(self, judgement: Judgement) -> Judgement:
         """Return the end that a former life of this server recorded and was killed before telling.
@@ -154,7 +200,9 @@ class JobWatch:
         self.external_id = self._manager.stored_form(external_id)
         self._manager._register_external_id(self.job_id, self.external_id)
         self._manager.watch_begins(self)
-        log.info("(%s/%s) found again by its job name", self.job_id, self.external_id)
+        log.info("(%s/%s) found again by its name or where it works", self.job_id, self.external_id)
+        if self._manager.is_cut_short(self.job_id):
+            self._manager.conclude_launch(self.job_id)
 
     def _log_waiting(self, judgement: Judgement) -> None:
         if judgement.waits_for and judgement.waits_for != self._waits_for:
@@ -223,6 +271,8 @@ class JobWatch:
             f": {judgement.reason.message}" if judgement.reason else "",
         )
         self._manager.record_in_ledger(self.job_id, self.external_id, judgement.reason)
+        if self._manager.is_cut_short(self.job_id):
+            self._manager.conclude_launch(self.job_id)
         self.status = judgement.status
         return True
 

@@ -17,37 +17,30 @@ from pulsar.managers import PULSAR_UNKNOWN_RETURN_CODE, status
 from pulsar.managers.base import JobDirectory
 from pulsar.managers.base.external import JOB_FILE_EXTERNAL_ID, ExternalBaseManager
 from pulsar.managers.stateful import (
+    ACTIVE_STATUS_LAUNCHED,
     JOB_FILE_FINAL_STATUS,
     JOB_FILE_PREPROCESSED,
-    JOB_FILE_PREPROCESSING_FAILED,
     JOB_METADATA_RUNNING,
+    ActiveJobs,
 )
 
-from ..drm.base import IdSource, Phase, StderrFinding
+from ..drm.base import StderrFinding
 from ..drm.external_ids import parse_external_id
-from ..errors import (
-    ConfigurationError,
-    DrmError,
-    FailureReasonsError,
-    OutputParseError,
-    SubmissionRefusedError,
-)
-from ..job_record import clear_record, load_record, store_record
+from ..errors import OutputParseError
+from ..job_record import clear_record, load_record
 from ..judgement import QUEUED, RUNNING, JobFiles, Policy
 from ..observer import Observer
-from ..reason import Cause, Confidence, FailureReason, clean_text
+from ..reason import FailureReason
 from ..stderr_tail import read_tail
-from ..switch import reasons_are_off
-from .job_directory import AtomicJobDirectory, read_return_code
+from .beginning import Beginning
+from .job_directory import AtomicJobDirectory, has_begun, read_return_code
+from .launch import Launch
+from .launch_mark import remove_mark
+from .launch_scan import index_directory
 from .ledger import ManagerLedger
 from .recording import Graces, JobWatch
 
 log = logging.getLogger("pulsar.failure_reasons.recording")
-
-#: The job script. One without an external id beside it is the mark of a launch that was cut short.
-JOB_SCRIPT = "command.sh"
-#: Metadata of a launch that came to its end.
-LAUNCH_ENDED = (JOB_FILE_PREPROCESSED, JOB_FILE_PREPROCESSING_FAILED, JOB_FILE_FINAL_STATUS)
 
 
 class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
@@ -66,6 +59,10 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
     def __init__(self, name: str, app: Any, **kwds: Any) -> None:
         super().__init__(name, app, **kwds)
         self._ledger = ManagerLedger(name, kwds, self.persistence_directory)
+        self._cut_short: Set[str] = set()
+        #: Launched by this process, with a mark that is needed until Pulsar asks for the job.
+        self._marked: Set[str] = set()
+        self._beginning: Optional[Beginning] = None
 
     def observer(self, external_id: Optional[str]) -> Observer:
         """Return the observer that looks at the DRM or cluster of this job."""
@@ -124,12 +121,35 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         return JobFiles(
             return_code=return_code,
             stderr=self.classify_stderr(stderr, external_id) if stderr else None,
+            began=bool(stderr) or has_begun(str(self.job_directory(job_id).job_directory)),
         )
 
     def let_go(self, watch: JobWatch) -> None:
         """Know nothing of a job any more; who asks for it begins a new watch."""
         if self._watches_of_this_process().get(watch.job_id) is watch:
             self._unwatch(watch.job_id)
+
+    def is_indexed(self, job_id: str) -> bool:
+        """Tell whether Pulsar lists the job among those that it has launched and not told of."""
+        folder = index_directory(self, ACTIVE_STATUS_LAUNCHED)
+        return bool(folder) and os.path.lexists(os.path.join(folder, job_id))
+
+    def rebuild_directory(self, job_id: str) -> bool:
+        """Make the directory of a job anew that was deleted while the job ran, to end the job.
+
+        Stock reports such a job as lost to those who ask, and to a message queue never. Left
+        alone is a job that Pulsar does not list any more (Galaxy has cleaned up), and a staging
+        folder that is empty: it is not mounted now.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        if not self.is_indexed(job_id) or not os.listdir(self.staging_directory):
+            return False
+        self._setup_job_directory(job_id)
+        self.job_directory(job_id).store_metadata(JOB_FILE_PREPROCESSED, True)
+        log.warning("(%s) its job directory is gone; made anew to report its end", job_id)
+        return True
 
     def record_in_ledger(
         self, job_id: str, external_id: Optional[str], reason: Optional[FailureReason]
@@ -161,6 +181,10 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
 
     def get_status(self, job_id: str) -> str:
         """Return what the observer last learned of the job; never waits for the DRM."""
+        if job_id in self._marked:
+            # Asked for, so Pulsar has noted that the launch ended.
+            self._marked.discard(job_id)
+            remove_mark(str(self.job_directory(job_id).job_directory))
         if self._was_cancelled(job_id):
             return str(status.CANCELLED)
         return self._watch_of(job_id).status
@@ -198,6 +222,8 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
             observer.release(self, timeout)
         self._ledger.flush(timeout)
         super().shutdown(timeout)
+        if self._beginning is not None:
+            self._beginning.end()
 
     def _setup_job_for_job_id(self, job_id: str, *args: Any) -> str:
         # Here and not only at the launch: staging may fail before it, and must not be reported
@@ -219,6 +245,9 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         external_id = self._stored_external_id(job_id)
         if external_id is not None:
             self._external_ids[job_id] = external_id
+        if not self.job_directory(job_id).exists():
+            # Stock asks nobody about such a job, so it would never end.
+            self._watch_of(job_id)
 
     def _deactivate_job(self, job_id: str) -> None:
         self._external_ids.pop(job_id, None)
@@ -249,16 +278,7 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
             DrmError: it was refused, or nobody knows whether it was submitted.
             ConfigurationError: its options cannot work.
         """
-        try:
-            if self.takes_up_launch(job_id):
-                return
-            self.forget_earlier_attempt(job_id)
-            external_id = submit()
-        except (DrmError, ConfigurationError) as error:
-            self.record_refused_submission(job_id, error)
-            raise
-        log.info("(%s/%s) submitted to %s", job_id, external_id, self.drm_label)
-        self.register_submitted_job(job_id, external_id)
+        Launch(self, job_id).submit_once(submit)
 
     def takes_up_launch(self, job_id: str) -> bool:
         """Take up a launch that a crash cut short behind its submission; tell if there was one.
@@ -270,93 +290,44 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         Raises:
             DrmError: the list could not be had, so nobody knows whether to submit.
         """
-        directory = self.job_directory(job_id)
-        if any(directory.has_metadata(name) for name in LAUNCH_ENDED):
-            return False
-        external_id = self._stored_external_id(job_id)
-        if external_id is None and directory.contains_file(JOB_SCRIPT):
-            external_id = self._living_job_named(
-                self.expected_job_name(job_id), str(directory.job_directory)
-            )
-        if external_id is None:
-            return False
-        log.info(
-            "(%s/%s) was submitted before Pulsar was killed; it is not submitted again",
-            job_id, external_id,
-        )
-        self.register_submitted_job(job_id, external_id)
-        return True
-
-    def _living_job_named(self, job_name: Optional[str], job_directory: str) -> Optional[str]:
-        """Return the id of the one living job of this name; None where there is none.
-
-        One that works in another directory is another server's.
-
-        Raises:
-            DrmError: the DRM gave no answer, or several jobs have the name.
-        """
-        if job_name is None:
-            return None
-        source = self.observer(None).source
-        if isinstance(source, IdSource):
-            views = source.query_these((), (job_name,))
-        else:
-            views = source.query_jobs()
-        found = {
-            self.stored_form(_whole_job(view.external_id))
-            for view in views
-            if view.job_name == job_name and view.phase is not Phase.ENDED
-            and view.works_in(job_directory) is not False
-        }
-        if len(found) > 1:
-            raise OutputParseError(
-                f"{self.drm_label} has several jobs named {job_name} ({', '.join(sorted(found))})"
-                "; one of them may be this job, so it is not submitted again"
-            )
-        return found.pop() if found else None
+        return Launch(self, job_id).takes_up()
 
     def forget_earlier_attempt(self, job_id: str) -> None:
         """Remove what an earlier attempt of this job_id recorded."""
+        self._cut_short.discard(job_id)
         self._unwatch(job_id)
         job_directory = self.job_directory(job_id)
         clear_record(job_directory)
         job_directory.remove_file("return_code")
 
-    def register_submitted_job(self, job_id: str, external_id: str) -> None:
-        """Store the id of a job that was just submitted, and look at it from now on."""
-        try:
-            self._register_external_id(job_id, external_id)
-        except OSError:
-            # A full disk: Pulsar reports a failure, so the job must not run on unseen.
-            self._kill_external(external_id)
-            raise
-        # Not at the watch of an earlier attempt that a request has made again meanwhile.
-        self._unwatch(job_id)
-        self._watch_of(job_id)
-        if self._was_cancelled(job_id):
-            # Galaxy cancelled while the DRM was at it: then there was no id to cancel yet.
-            self.kill(job_id)
+    # ---- launches that were cut short ------------------------------------------------------
 
-    def record_refused_submission(self, job_id: str, error: FailureReasonsError) -> None:
-        """Record why a submission came to nothing; Pulsar reports the failure itself."""
-        refused = isinstance(error, (SubmissionRefusedError, ConfigurationError))
-        reason = FailureReason(
-            # Without an answer that is understood nobody knows whether there is such a job now.
-            cause=Cause.LAUNCH_ERROR if refused else Cause.LOST,
-            message=clean_text(str(error)),
-            confidence=Confidence.CONTROLLER if refused else Confidence.INFERRED,
-            drm=self.drm,
-            observe_only=self.observe_only,
-        )
-        log.info("(%s) %s", job_id, reason.message)
-        if reasons_are_off():
-            return
-        reason = reason.stamped()
-        try:
-            store_record(self.job_directory(job_id), reason)
-        except OSError as store_error:
-            log.error("(%s) the reason could not be stored: %s", job_id, store_error)
-        self.record_in_ledger(job_id, None, reason)
+    def begin(self, app: Any) -> None:
+        """Begin to serve; what a kill cut short is taken up, in the background.
+
+        To be called at the end of the constructor. A command that only looks says so by an
+        attribute of its stand-in for Pulsar's app.
+        """
+        if not getattr(app, "only_looks", False):
+            self._beginning = Beginning(self)
+            self._beginning.begin()
+
+    def is_cut_short(self, job_id: str) -> bool:
+        """Tell whether the job's launch was cut short and is not concluded."""
+        return job_id in self._cut_short
+
+    def conclude_launch(self, job_id: str) -> None:
+        """Write down what Pulsar does at the end of a launch, so that it asks for the job.
+
+        Raises:
+            OSError: the disk is full, or the like.
+        """
+        self.job_directory(job_id).store_metadata(JOB_FILE_PREPROCESSED, True)
+        ActiveJobs.from_manager(self).activate_job(job_id)
+        self._cut_short.discard(job_id)
+        remove_mark(str(self.job_directory(job_id).job_directory))
+
+    # ---- looking ---------------------------------------------------------------------------
 
     def _watch_of(self, job_id: str) -> JobWatch:
         watches = self._watches_of_this_process()
@@ -399,6 +370,8 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
         if self.__dict__.get("_watches_pid") != pid:
             self._watches: Dict[str, JobWatch] = {}
             self._watches_pid = pid
+            if self._beginning is not None:
+                self._beginning.begin_in_this_process()
         return self._watches
 
     def _observers(self) -> List[Observer]:
@@ -416,12 +389,3 @@ class RecordingManager(ExternalBaseManager):  # type: ignore[misc]
             log.warning("(%s) its file external_id cannot be read: %s", job_id, error)
             return None
         return str(stored)
-
-
-#: What a file is taken for absent for. Anything else (ESTALE, EIO, EMFILE ...) may pass.
-
-
-def _whole_job(external_id: str) -> str:
-    """Return the id of the job that an element belongs to, with its server where it has one."""
-    parsed = parse_external_id(external_id)
-    return parsed.base if parsed.is_element else parsed.text

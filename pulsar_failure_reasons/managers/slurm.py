@@ -139,6 +139,7 @@ class SlurmQueueManager(RecordingManager, DrmaaQueueManager):  # type: ignore[mi
         )
         split_native_specification(name, self.native_specification)
         self._log_start()
+        self.begin(app)
 
     def _log_start(self) -> None:
         log.info(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import List
 
 import pytest
 
@@ -176,3 +177,65 @@ def test_all_jobs_forgotten(pulsar: Pulsar, slurm: Slurm) -> None:
     assert pulsar.end("done")["status"] == "complete"
     # The simulated accounting has it as cancelled; a real one may know nothing.
     assert pulsar.end("running")["failure_reason"]["confidence"] == "accounting"
+
+
+def _vanish(slurm: Slurm, ids: List[str], gone: bool) -> None:
+    for external_id in ids:
+        control.change(slurm.state, external_id, forgotten=gone)
+
+
+def test_whole_batch_vanishes_for_a_moment(
+    make_pulsar: MakePulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A controller started without its state, and given it back: no job ends, one warning."""
+    slurm.set(accounting="off")
+    pulsar = make_pulsar(missing_grace=60, accounting="none")
+    ids = [pulsar.submit(str(n), "sleep 600", "-t 600") for n in range(3)]
+    ids.append(pulsar.submit("queued", "true", "--comment=fake:start_delay=600"))
+    for n in range(3):
+        pulsar.wait_for(str(n), "running")
+    pulsar.wait_for_looks(2)
+    _vanish(slurm, ids, True)
+    pulsar.wait_for_looks(4)
+    assert [pulsar.status(str(n)) for n in range(3)] == ["running"] * 3
+    assert pulsar.status("queued") == "queued"
+    _vanish(slurm, ids, False)
+    pulsar.wait_for_looks(2)
+    assert [pulsar.status(str(n)) for n in range(3)] == ["running"] * 3
+    told = [r.getMessage() for r in caplog.records if "lists none of the" in r.getMessage()]
+    assert len(told) == 1 and "lists none of the 4 jobs any more" in told[0]
+    # What was missed before does not count: the grace begins anew.
+    assert {watch._history.missing for watch in pulsar.manager()._watches.values()} == {0}
+
+
+def test_whole_batch_is_gone(make_pulsar: MakePulsar, slurm: Slurm) -> None:
+    """After the grace what ran is lost, never cancelled; what waited is cancelled, never lost."""
+    pulsar = make_pulsar(accounting="none")
+    ids = [pulsar.submit(str(n), "touch ../began; sleep 600", "-t 600") for n in range(2)]
+    ids.append(pulsar.submit("queued", "true", "--comment=fake:start_delay=600"))
+    for n in range(2):
+        wait_until((pulsar.directory(str(n)) / "began").exists, 15, "it to begin", 0.02)
+        pulsar.wait_for(str(n), "running")
+    _vanish(slurm, ids, True)
+    ends = {name: pulsar.end(name) for name in ("0", "1", "queued")}
+    assert {name: (end["status"], reason_of(end)) for name, end in ends.items()} == {
+        "0": ("failed", "lost"), "1": ("failed", "lost"), "queued": ("failed", "cancelled")}
+    assert ends["queued"]["runner_state_message"] == (
+        f"cancelled outside Galaxy: it had not begun when Slurm forgot it (Slurm job {ids[2]})")
+
+
+def test_gone_while_pulsar_was_down(make_pulsar: MakePulsar, slurm: Slurm) -> None:
+    """At the start: running by Pulsar's own word, or begun by the script's traces, is lost."""
+    first = make_pulsar(accounting="none")
+    ids = {name: first.submit(name, "touch ../began; sleep 600", "-t 600")
+           for name in ("told", "untold")}
+    ids["waited"] = first.submit("waited", "true", "--comment=fake:start_delay=600")
+    first.wait_for("told", "running")
+    for name in ("told", "untold"):
+        wait_until((first.directory(name) / "began").exists, 15, f"{name} to begin", 0.02)
+    assert not (first.directory("untold") / "running").exists()
+    first.shutdown()
+    _vanish(slurm, list(ids.values()), True)
+    again = make_pulsar(accounting="none")
+    ends = {name: reason_of(again.end(name)) for name in ids}
+    assert ends == {"told": "lost", "untold": "lost", "waited": "cancelled"}

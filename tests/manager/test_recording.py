@@ -257,17 +257,33 @@ def test_lost_external_id_and_no_such_name(
     pulsar: Pulsar, slurm: Slurm, return_code: Any, status: str, cause: Any
 ) -> None:
     """No id and no job of that name: complete with a return code, else lost after the grace."""
-    external_id = pulsar.submit("1", "sleep 600", "-t 60 -J mine")
+    external_id = pulsar.submit("1", "sleep 600", "-t 60")
     pulsar.wait_for("1", "running")
     pulsar.shutdown()
     (pulsar.directory("1") / "external_id").unlink()
+    control.change(slurm.state, external_id, forgotten=True)
     if return_code:
         (pulsar.directory("1") / "return_code").write_text(return_code)
     again = Pulsar(pulsar.staging.parent)
     try:
         payload = again.end("1")
         assert (payload["status"], reason_of(payload)) == (status, cause)
-        assert slurm.state_of(external_id) == "RUNNING"
+    finally:
+        again.shutdown()
+
+
+def test_lost_external_id_of_a_job_with_a_name_of_its_own(pulsar: Pulsar, slurm: Slurm) -> None:
+    """Its native specification named it, so it is found by where it works."""
+    external_id = pulsar.submit("1", "sleep 600", "-t 60 -J mine")
+    pulsar.wait_for("1", "running")
+    pulsar.shutdown()
+    (pulsar.directory("1") / "external_id").unlink()
+    again = Pulsar(pulsar.staging.parent)
+    try:
+        again.status("1")
+        wait_until(lambda: again.external_id("1") == external_id, 15, "it to be found", 0.05)
+        slurm.scancel(external_id)
+        assert reason_of(again.end("1")) == "cancelled"
     finally:
         again.shutdown()
 

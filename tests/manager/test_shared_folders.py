@@ -14,7 +14,9 @@ from typing import Any, Iterator, List
 import pytest
 
 from tests.pulsar_server import wait_until
+from tests.simulated import control
 
+from .conftest import MakePulsar
 from .harness import Pulsar, Slurm, reason_of
 
 
@@ -43,9 +45,10 @@ def stale(monkeypatch: pytest.MonkeyPatch) -> Iterator[List[Path]]:
 
 
 def test_end_while_the_staging_folder_is_away(
-    pulsar: Pulsar, slurm: Slurm, stale: List[Path], caplog: pytest.LogCaptureFixture
+    make_pulsar: MakePulsar, slurm: Slurm, stale: List[Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A job that ended well is not failed because its files could not be read for a while."""
+    pulsar = make_pulsar(hold_grace=60)
     caplog.set_level(logging.INFO)
     external_id = pulsar.submit("1", "while [ ! -e ../go ]; do sleep 0.1; done; (exit 3)", "-t 600")
     pulsar.wait_for("1", "running")
@@ -156,3 +159,82 @@ def test_a_mistake_of_ours_is_one_error_not_one_a_look(
         pulsar.status(job_id)
     pulsar.wait_for_looks(8)
     assert len([r for r in caplog.records if r.levelno >= logging.WARNING]) == 1
+
+
+def _unmount(pulsar: Pulsar, job_id: str) -> Path:
+    away = pulsar.staging.parent / f"away-{job_id}"
+    pulsar.directory(job_id).rename(away)
+    return away
+
+
+def test_directory_that_was_deleted(pulsar: Pulsar, slurm: Slurm) -> None:
+    """A scratch purge takes a running job's directory: it ends, with that said, once it is over.
+
+    Stock tells a message queue nothing of such a job, ever.
+    """
+    told: List[str] = []
+    pulsar.proxy().set_state_change_callback(
+        lambda status, job_id: told.append(f"{job_id} {status}"), start_monitor=True)
+    ids = [pulsar.submit(name, "touch ../began; sleep 600", "-t 600") for name in ("1", "2")]
+    for name in ("1", "2"):
+        wait_until((pulsar.directory(name) / "began").exists, 15, "it to begin", 0.02)
+    wait_until(lambda: "1 running" in told, 15, "it to be told running", 0.02)
+    _unmount(pulsar, "1")
+    pulsar.wait_for_looks(8)
+    assert not pulsar.directory("1").exists(), "it still runs, and may write elsewhere"
+    slurm.scancel(ids[0])
+    wait_until(lambda: "1 failed" in told, 20, "its end to be told", 0.05)
+    payload = pulsar.payload("1")
+    assert (payload["status"], reason_of(payload)) == ("failed", "cancelled")
+    assert payload["failure_reason"]["evidence"][-1] == {
+        "source": "job_directory", "field": "unreadable",
+        "value": "its job directory could not be read (it is gone or not mounted)"}
+    assert pulsar.status("2") == "running"
+
+
+def test_directory_that_was_deleted_while_pulsar_was_down(pulsar: Pulsar, slurm: Slurm) -> None:
+    """At the start too: neither its id nor its name tells more, and it ends, with that said."""
+    slurm.set(accounting="off")
+    ids = [pulsar.submit(name, "touch ../began; sleep 600", "-t 600") for name in ("1", "2")]
+    for name in ("1", "2"):
+        wait_until((pulsar.directory(name) / "began").exists, 15, "it to begin", 0.02)
+    pulsar.shutdown()
+    slurm.scancel(ids[0])
+    slurm.wait_for(ids[0], "CANCELLED")
+    control.forget(slurm.state, ids[0])
+    _unmount(pulsar, "1")
+    again = Pulsar(pulsar.staging.parent)
+    try:
+        wait_until(again.directory("1").exists, 20, "its directory", 0.05)
+        payload = again.end("1")
+        assert (payload["status"], reason_of(payload)) == ("failed", "lost")
+        assert "its job directory could not be read" in payload["runner_state_message"]
+    finally:
+        again.shutdown()
+
+
+def test_staging_folder_that_is_not_mounted(pulsar: Pulsar, slurm: Slurm) -> None:
+    """All job directories are away: nothing is made in the empty mount point, no job ends."""
+    external_id = pulsar.submit("1", "touch ../began; sleep 600", "-t 600")
+    wait_until((pulsar.directory("1") / "began").exists, 15, "it to begin", 0.02)
+    away = _unmount(pulsar, "1")
+    slurm.scancel(external_id)
+    pulsar.wait_for_looks(12)
+    assert os.listdir(pulsar.staging) == []
+    away.rename(pulsar.directory("1"))
+    assert reason_of(pulsar.end("1")) == "cancelled"
+
+
+def test_directory_that_cannot_be_read_for_long(
+    pulsar: Pulsar, slurm: Slurm, stale: List[Path]
+) -> None:
+    """Files that nobody can read keep no job for ever: after its grace it ends, never well."""
+    external_id = pulsar.submit("1", "while [ ! -e ../go ]; do sleep 0.1; done", "-t 600")
+    pulsar.wait_for("1", "running")
+    stale.append(pulsar.directory("1") / "return_code")
+    os.symlink("/", pulsar.directory("1") / "go")
+    slurm.wait_for(external_id, "COMPLETED")
+    payload = pulsar.end("1")
+    assert (payload["status"], reason_of(payload)) == ("failed", "lost")
+    assert "its job directory could not be read (Stale file handle)" in (
+        payload["runner_state_message"])

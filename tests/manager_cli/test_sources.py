@@ -190,7 +190,7 @@ def test_pbs_by_name(make_drm: MakeDrm, tmp_path: Path, flavour: str, server: st
         (f"{found}.{server}", "pulsar_1", str(tmp_path / "1"))]
 
 
-def test_lsf_by_name(make_drm: MakeDrm, tmp_path: Path) -> None:
+def test_lsf_by_name_and_where_it_works(make_drm: MakeDrm, tmp_path: Path) -> None:
     """A job whose id was lost is found in the user's list, and where its streams lie."""
     state = make_drm("lsf")
     control.add_jobs(state, 1, "running", ME, name="pulsar_2")
