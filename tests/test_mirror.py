@@ -301,6 +301,17 @@ def test_imports_that_reach_across(
     assert ", ".join(found) == expected
 
 
+def test_a_module_is_told_once(tmp_path: Path) -> None:
+    """Imports of one module are one finding, with each name once."""
+    text = ("from pulsar.managers.util.y import a, b\n"
+            "def f():\n    from pulsar.managers.util.y import a\n")
+    report = compare(
+        tmp_path, {}, {"y.py": "a = b = 1\n"}, {"galaxy/jobs/runners/z.py": text})
+    (finding,) = report.of_kinds(Kind.ACROSS)
+    assert finding.galaxy is not None and finding.galaxy.words == ("a", "b")
+    assert finding.galaxy.line == 1
+
+
 @pytest.mark.parametrize(
     "load",
     [
