@@ -15,7 +15,7 @@ MKDOCS = NO_MKDOCS_2_WARNING=1 $(IN_LINT_ENV) -m mkdocs build --strict
 REAL_PARTS = slurm slurm24 htcondor gridengine sshd chromium postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-oldest test-simulated test-launchers test-real lint bench docs clean
+.PHONY: help demo test test-fast test-oldest test-simulated test-launchers test-real test-galaxy demo-galaxy lint bench docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -25,7 +25,7 @@ demo:  ## what Galaxy is told of a stock Pulsar's jobs; DRM=slurm (default) or h
 
 test:  ## all tests; as root on Debian it installs what the real ones need (< 40 min)
 	@$(MAKE) --no-print-directory --keep-going \
-		test-fast test-oldest test-simulated test-launchers test-real
+		test-fast test-oldest test-simulated test-launchers test-real test-galaxy
 
 test-fast:  ## tests without processes, and the core of those on a simulated Slurm, on two Pythons (< 60 s)
 	@$(PYTHON) tools/test_fast.py
@@ -46,6 +46,23 @@ test-real:  ## tests against real DRMs
 	@echo "== real DRMs"
 	@$(IN_TEST_ENV) -m tests.real.install $(REAL_PARTS) || true
 	@$(PYTEST) -m "real and not launcher"
+
+# Galaxies have environments of their own: a pulsar-app would break them. One worker less than usual:
+# each module has a Galaxy or two, servers and jobs.
+GALAXIES = galaxy-26.1 galaxy-25.1
+GALAXY_PARTS = slurm rabbitmq postgresql
+
+test-galaxy:  ## tests with real Galaxies, Pulsars and RabbitMQ
+	@echo "== Galaxies"
+	@$(IN_TEST_ENV) -m tests.real.install $(GALAXY_PARTS) || true
+	@status=0; for galaxy in $(GALAXIES); do \
+		echo "== runners in $$galaxy"; \
+		$(PYTHON) tools/environment.py $$galaxy -- -m pytest -q tests/galaxy_unit || status=1; \
+	done; \
+	$(IN_TEST_ENV) -m pytest -n 2 --dist loadfile tests/galaxy || status=1; exit $$status
+
+demo-galaxy:  ## a real Galaxy resubmits a job that was killed at its walltime; SIMULATED=1
+	@$(IN_TEST_ENV) -m tests.demo_galaxy
 
 lint:  ## flake8, mypy --strict, import layers, dead code, the docs site
 	@$(IN_LINT_ENV) -m flake8 --count

@@ -1,5 +1,7 @@
 """Tools of the tests' Galaxies: each misbehaves unless its destination gives it ``ROOMY``.
 
+A destination's ``UNTIL`` is a file that the tool waits for at last.
+
 A tool's id is ``ROW__BEHAVIOUR``: so each row of a table has a tool of its own, which
 ``job_conf.yml`` sends where the row wants.
 """
@@ -17,13 +19,14 @@ BEHAVIOURS = {
     "hogs": "(head -c 120000000 /dev/zero; sleep 600) | tail -n 1 > /dev/null",
     "fails": "echo the tool says no >&2; exit 3",
     "runs_out": "echo MemoryError: no more >&2; exit 4",
-    "waits": "sleep 5",
 }
 
 _TOOL = """\
 <tool id="{id}" name="{id}" version="1.0" profile="22.05">
     <command detect_errors="exit_code"><![CDATA[
-if [ -z "\\$ROOMY" ]; then {behaviour}; fi; echo "fine" > '$output'
+if [ -z "\\$ROOMY" ]; then {behaviour}; fi;
+while [ -n "\\$UNTIL" -a ! -e "\\$UNTIL" ]; do sleep 0.2; done;
+echo "fine" > '$output'
     ]]></command>
     <inputs><param name="text" type="text" value="x"/></inputs>
     <outputs><data name="output" format="txt"/></outputs>
@@ -32,7 +35,9 @@ if [ -z "\\$ROOMY" ]; then {behaviour}; fi; echo "fine" > '$output'
 
 _OUT_OF_MEMORY = """\
     <command><![CDATA[
-if [ -z "\\$ROOMY" ]; then {behaviour}; fi; echo "fine" > '$output'
+if [ -z "\\$ROOMY" ]; then {behaviour}; fi;
+while [ -n "\\$UNTIL" -a ! -e "\\$UNTIL" ]; do sleep 0.2; done;
+echo "fine" > '$output'
     ]]></command>
     <stdio>
         <regex match="MemoryError" source="both" level="fatal_oom" description="Out of memory"/>
