@@ -86,6 +86,11 @@ SECTIONS: Tuple[Tuple[str, str, Tuple[Example, ...]], ...] = (
          Example("For Prometheus:", ("report", *PERIOD, "--format", "prometheus")),
          Example("A snippet for Total Perspective Vortex:", ("report", *PERIOD, "--format", "tpv")),
      )),
+    ("reconcile", "Which jobs have ended, been lost or been left by a kill while Pulsar was away? "
+     "It asks the DRM once, and changes nothing without `--apply`. A running Pulsar does all this "
+     "by itself.", (
+         Example("Where all is in line:", ("reconcile", "app.yml")),
+     )),
     ("mirror", "Have Galaxy's and Pulsar's shared trees parted? [The page of mirror](mirror.md) "
      "has more. Two small trees:", (
          Example("", ("mirror", "galaxy-checkout", "pulsar-checkout", "--allow", "allow.toml"),
