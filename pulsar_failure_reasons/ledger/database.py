@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 from urllib.parse import quote
 
 from ..errors import LedgerError
-from .entry import HOUR_S, Entry
+from .entry import DAY_S, HOUR_S, HOURS_KEPT_S, Entry
 from .schema import SCHEMA_VERSION, counted, ends, failures, metadata, version
 from .settings import shown, sqlite_path
 
@@ -181,15 +181,18 @@ class LedgerDatabase:
             self._insert(counted).on_conflict_do_nothing(),
             [{**row, "batch": batch} for row in rows],
         )
-        key = [counted.c.hour, counted.c.manager, counted.c.cause, counted.c.tool_id]
-        news = sa.select(*key, sa.func.count()).where(counted.c.batch == batch).group_by(*key)
-        insert = self._insert(ends).from_select(
-            ["hour", "manager", "cause", "tool_id", "ends"], news
-        )
+        for span_s in (HOUR_S, DAY_S):
+            self._add_counts(connection, counted.c.batch == batch, span_s)
+
+    def _add_counts(self, connection: sa.Connection, these: Any, span_s: int) -> None:
+        begins_at = (counted.c.ended_at - counted.c.ended_at % span_s).label("begins_at")
+        key = [begins_at, counted.c.manager, counted.c.cause, counted.c.tool_id]
+        news = sa.select(sa.literal(span_s), *key, sa.func.count()).where(these).group_by(*key)
+        names = [column.name for column in ends.primary_key]
+        insert = self._insert(ends).from_select([*names, "ends"], news)
         connection.execute(
             insert.on_conflict_do_update(
-                index_elements=["hour", "manager", "cause", "tool_id"],
-                set_={"ends": ends.c.ends + insert.excluded.ends},
+                index_elements=names, set_={"ends": ends.c.ends + insert.excluded.ends}
             )
         )
 
@@ -200,11 +203,12 @@ class LedgerDatabase:
             LedgerError: it cannot be written now.
         """
         self._prune(counted, counted.c.batch < _batch_of(now - COUNTED_KEPT_S), ())
+        is_hour = ends.c.span_s == HOUR_S
+        self._prune(ends, is_hour & (ends.c.begins_at < int(now) - HOURS_KEPT_S), ())
         if retention_s is None:
             return 0
         oldest = int(now) - retention_s
-        with self.transaction() as connection:
-            connection.execute(ends.delete().where(ends.c.hour <= oldest - HOUR_S))
+        self._prune(ends, ends.c.begins_at <= oldest - ends.c.span_s, ())
         return self._prune(failures, failures.c.recorded_at < oldest, (failures.c.id,))
 
     def _prune(self, table: sa.Table, old: Any, key: Sequence[Any]) -> int:

@@ -19,6 +19,9 @@ AMOUNTS = ("memory_bytes", "walltime_s", "cpu_time_s", "disk_bytes")
 #: ``cause`` of an end without a reason in the counts: the job ran to its end.
 NO_CAUSE = ""
 HOUR_S = 3600
+DAY_S = 86400
+#: How long ends are counted by the hour beside by the day.
+HOURS_KEPT_S = 35 * DAY_S
 
 _ID_CHARS = 255
 _LARGEST = 2**63 - 1
@@ -55,7 +58,7 @@ class Entry:
             "manager": _short(self.manager) or "",
             "job_id": _short(self.job_id) or "",
             "end_key": self.end_key,
-            "hour": self.ended_at - self.ended_at % HOUR_S,
+            "ended_at": self.ended_at,
             "tool_id": _short(self.tool_id) or "",
             "cause": self.reason.cause.value if self.reason else NO_CAUSE,
         }

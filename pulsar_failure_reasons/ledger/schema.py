@@ -61,16 +61,19 @@ failures = sa.Table(
     sa.Index("ledger_failures_by_node", "fault", "node", "cause", "manager", "recorded_at"),
 )
 
-#: How many jobs ended in an hour; ``cause`` is empty for those without a reason, ``tool_id`` for
-#: those whose tool is not known.
+#: How many jobs ended in each hour (kept for ``HOURS_KEPT_S``) and in each day, as two sets of rows
+#: told apart by ``span_s``. ``cause`` is empty for ends without a reason, ``tool_id`` for those whose
+#: tool is not known.
 ends = sa.Table(
     "ledger_ends",
     metadata,
-    sa.Column("hour", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("span_s", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("begins_at", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("manager", sa.Text, primary_key=True),
     sa.Column("cause", sa.Text, primary_key=True),
     sa.Column("tool_id", sa.Text, primary_key=True),
     sa.Column("ends", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 #: The ends of the last days, so that none is counted twice: two processes of a web server may
@@ -81,9 +84,10 @@ counted = sa.Table(
     sa.Column("job_id", sa.Text, primary_key=True),
     sa.Column("manager", sa.Text, primary_key=True),
     sa.Column("end_key", sa.Text, primary_key=True),
-    sa.Column("hour", sa.BigInteger, nullable=False),
+    sa.Column("ended_at", sa.BigInteger, nullable=False),
     sa.Column("cause", sa.Text, nullable=False),
     sa.Column("tool_id", sa.Text, nullable=False),
     sa.Column("batch", sa.BigInteger, nullable=False),
     sa.Index("ledger_counted_by_batch", "batch"),
+    sqlite_with_rowid=False,
 )

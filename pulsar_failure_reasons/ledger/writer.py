@@ -34,6 +34,8 @@ FIRST_BACK_OFF_S = 2.0
 LONGEST_BACK_OFF_S = 300.0
 PRUNE_EVERY_S = 3600.0
 FLUSH_TIMEOUT_S = 5.0
+#: Several managers are shut down one after another: not each is to wait for what is away.
+OUTAGE_FLUSH_TIMEOUT_S = 0.5
 
 
 class LedgerWriter:
@@ -79,8 +81,7 @@ class LedgerWriter:
         limit_s = FLUSH_TIMEOUT_S if timeout_s is None else min(timeout_s, FLUSH_TIMEOUT_S)
         with self._condition:
             if self._failures > 1:
-                # Several managers are shut down one after another: not each is to wait in vain.
-                limit_s = min(limit_s, 0.5)
+                limit_s = min(limit_s, OUTAGE_FLUSH_TIMEOUT_S)
             self._hurry = self._thread is not None
             self._condition.notify_all()
             done = self._condition.wait_for(lambda: self._thread is None, limit_s)

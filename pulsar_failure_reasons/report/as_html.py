@@ -9,6 +9,7 @@ from typing import List, Optional, Sequence, Tuple
 import plotly.offline
 
 from ..ledger.database import LedgerDatabase
+from ..ledger.entry import DAY_S, HOUR_S
 from .build import Group, Report, build_report
 from .page import SCRIPT, STYLE, html_table, number, section
 from .period import Period
@@ -17,8 +18,8 @@ from .queries import TIMES
 from .words import short_tool, show_amount, show_rate, show_value
 
 #: Bars of the plot over time: hours for a few days, weeks for a year and more.
-_FEW_DAYS_S = 3 * 86400
-_MANY_DAYS_S = 200 * 86400
+_FEW_DAYS_S = 3 * DAY_S
+_MANY_DAYS_S = 200 * DAY_S
 TABLE_ROWS = 50
 
 
@@ -66,7 +67,7 @@ def _time_step(period: Period) -> str:
     if period.since is None:
         return "week"
     length_s = period.until - period.since
-    if length_s <= _FEW_DAYS_S:
+    if length_s <= _FEW_DAYS_S and period.span_s == HOUR_S:
         return "hour"
     return "day" if length_s <= _MANY_DAYS_S else "week"
 

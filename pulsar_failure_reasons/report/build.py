@@ -9,10 +9,19 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import ConfigurationError
 from ..ledger.database import LedgerDatabase
-from ..ledger.entry import NO_CAUSE
+from ..ledger.entry import HOUR_S, NO_CAUSE
 from ..reason import CAUSE_TABLE, Cause, Fault
 from .period import Period
-from .queries import DIMENSIONS, TIMES, Key, added_up, count_ends, count_failures, newest_at_limit
+from .queries import (
+    DIMENSIONS,
+    TIMES,
+    CountRow,
+    Key,
+    added_up,
+    count_ends,
+    count_failures,
+    newest_at_limit,
+)
 
 # Behind .queries, which says in one line what to install where SQLAlchemy is missing.
 import sqlalchemy as sa
@@ -25,7 +34,7 @@ LIMIT_AMOUNTS = {
     Cause.DISK.value: "disk_bytes",
 }
 #: So many killed jobs of a tool are looked at, the newest: older limits may be changed by now.
-NEWEST_JOBS = 1000
+NEWEST_JOBS = 500
 #: A killed job was stopped on its way: what it would have used is not known, only that it is more.
 HEADROOM = 1.5
 #: Rows of the parts that are lists of the worst.
@@ -123,34 +132,39 @@ def build_report(
 
     Raises:
         LedgerError: the ledger cannot be read.
+        ConfigurationError: hours are asked of a time of which only days are known.
     """
+    if "hour" in by and period.span_s != HOUR_S:
+        raise ConfigurationError(
+            "--by hour: hours are kept for some weeks only; take --since 30d, or --by day"
+        )
     with database.transaction() as connection:
-        totals = count_ends(connection, (), period)
-        limits = _limits(connection, period, top)
-        groups = _groups(connection, period, tuple(by))
-        nodes = _worst_nodes(connection, period, top)
-    return Report(
-        place=database.shown,
-        period=period,
-        by=tuple(by),
-        ends=sum(row.jobs for row in totals),
-        failures=sum(row.jobs for row in totals if row.key["cause"] != NO_CAUSE),
-        groups=groups,
-        nodes=nodes,
-        limits=limits,
-    )
+        by_tool = count_ends(connection, ("tool",), period)
+        return Report(
+            place=database.shown,
+            period=period,
+            by=tuple(by),
+            ends=sum(row.jobs for row in by_tool),
+            failures=sum(row.jobs for row in by_tool if row.key["cause"] != NO_CAUSE),
+            groups=_groups(connection, period, tuple(by), by_tool),
+            nodes=_worst_nodes(connection, period, top),
+            limits=_limits(connection, period, by_tool, top),
+        )
 
 
 # ---- groups ------------------------------------------------------------------------------------
 
 
-def _groups(connection: sa.Connection, period: Period, by: Tuple[str, ...]) -> Tuple[Group, ...]:
+def _groups(
+    connection: sa.Connection, period: Period, by: Tuple[str, ...], by_tool: Sequence[CountRow]
+) -> Tuple[Group, ...]:
     if "node" in by:
         rows = count_failures(connection, by, period)
         counts = added_up(rows, lambda key: _values(key, by))
         groups = [Group(values, count, None) for values, count in counts.items()]
     else:
-        ended = count_ends(connection, by, period)
+        known = set(by) <= {"cause", "fault", "tool"}
+        ended = by_tool if known else count_ends(connection, by, period)
         counts = added_up(
             [row for row in ended if row.key["cause"] != NO_CAUSE], lambda key: _values(key, by)
         )
@@ -223,8 +237,10 @@ def _first(counts: Mapping[Any, int], top: int) -> List[Tuple[Any, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))[:top]
 
 
-def _limits(connection: sa.Connection, period: Period, top: int) -> Tuple[Limit, ...]:
-    rows = [row for row in count_ends(connection, ("tool",), period) if row.key["tool"]]
+def _limits(
+    connection: sa.Connection, period: Period, by_tool: Sequence[CountRow], top: int
+) -> Tuple[Limit, ...]:
+    rows = [row for row in by_tool if row.key["tool"]]
     ended = added_up(rows, lambda key: (key["tool"],))
     kills = added_up(
         [row for row in rows if row.key["cause"] in LIMIT_AMOUNTS],

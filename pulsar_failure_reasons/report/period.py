@@ -1,6 +1,7 @@
 """The period of a report: ``--since 7d``, ``--since 2026-01-31``, ``--since all``.
 
-Counts are kept by the hour, so a period begins and ends with a full hour.
+Ends are counted by the hour for some weeks and by the day for ever, so a period begins and ends
+with a full hour, and one that began before those weeks with a full day (UTC).
 """
 
 from __future__ import annotations
@@ -10,16 +11,23 @@ from datetime import datetime, timezone
 from typing import Optional
 
 from ..errors import ConfigurationError
-from ..ledger.entry import HOUR_S
+from ..ledger.entry import DAY_S, HOUR_S, HOURS_KEPT_S
 from ..ledger.spans import EXAMPLES, parse_span
+
+#: The ledger is pruned by the hour, so the last hours that it keeps may be gone.
+HOURS_ASKED_S = HOURS_KEPT_S - DAY_S
 
 
 @dataclass(frozen=True)
 class Period:
-    """From ``since`` up to ``until``, in seconds since 1970; ``since`` None: from the beginning."""
+    """From ``since`` up to ``until``, in seconds since 1970; ``since`` None: from the beginning.
+
+    ``span_s`` tells which of the counts are asked: those by the hour or those by the day.
+    """
 
     since: Optional[int]
     until: int
+    span_s: int = DAY_S
 
     def __str__(self) -> str:
         """Return it as a person reads it."""
@@ -35,13 +43,17 @@ def parse_period(since: str, until: Optional[str], now: float) -> Period:
         ConfigurationError: one of them is neither a span nor a date, or there is nothing between.
     """
     end = now if until is None else _moment("--until", until, now)
-    hours_end = -int(-end // HOUR_S) * HOUR_S
     if since.strip().lower() == "all":
-        return Period(None, hours_end)
+        return Period(None, _up(end, DAY_S))
     begin = _moment("--since", since, now)
     if begin >= end:
         raise ConfigurationError(f"--since {since} is not before the end of the report")
-    return Period(int(begin // HOUR_S) * HOUR_S, hours_end)
+    span_s = HOUR_S if begin >= now - HOURS_ASKED_S else DAY_S
+    return Period(int(begin // span_s) * span_s, _up(end, span_s), span_s)
+
+
+def _up(moment: float, span_s: int) -> int:
+    return -int(-moment // span_s) * span_s
 
 
 def show_time(moment: int) -> str:

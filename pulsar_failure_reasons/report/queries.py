@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..ledger.entry import DAY_S, HOUR_S
 from ..ledger.schema import ends, failures
 from .period import Period
 
 # Behind .schema, which says in one line what to install where it is missing.
 import sqlalchemy as sa
 
-DAY_S = 86400
 #: Lengths of the times that a report can be grouped by. The weeks begin on a Monday: 1970 began
 #: on a Thursday. Months are made of days by whoever asked.
-TIMES = {"hour": (3600, 0), "day": (DAY_S, 0), "week": (7 * DAY_S, 4 * DAY_S), "month": (DAY_S, 0)}
+TIMES = {"hour": (HOUR_S, 0), "day": (DAY_S, 0), "week": (7 * DAY_S, 4 * DAY_S), "month": (DAY_S, 0)}
 COLUMNS = ("cause", "tool", "node", "manager")
 DIMENSIONS = (*COLUMNS, "fault", *TIMES)
 
@@ -44,8 +44,8 @@ def count_ends(connection: sa.Connection, by: Sequence[str], period: Period) -> 
     columns = {"cause": ends.c.cause, "tool": ends.c.tool_id, "manager": ends.c.manager}
     chosen = {name: columns[name] for name in columns if name == "cause" or name in by}
     if time:
-        chosen[time] = _bucket(ends.c.hour, time)
-    where = _within(ends.c.hour, period)
+        chosen[time] = _bucket(ends.c.begins_at, time)
+    where = [ends.c.span_s == period.span_s, *_within(ends.c.begins_at, period)]
     return _grouped(connection, chosen, sa.func.sum(ends.c.ends), where)
 
 

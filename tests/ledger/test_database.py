@@ -28,9 +28,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def counts(path: Path) -> List[object]:
-    """Return what the counts say: hour, manager, cause, tool, ends."""
-    return list(rows(path, "SELECT hour, manager, cause, tool_id, ends FROM ledger_ends "
-                           "ORDER BY hour, manager, cause, tool_id"))
+    """Return what the counts by the hour say: hour, manager, cause, tool, ends."""
+    return list(rows(path, "SELECT begins_at, manager, cause, tool_id, ends FROM ledger_ends "
+                           "WHERE span_s = 3600 ORDER BY begins_at, manager, cause, tool_id"))
 
 
 def test_file_is_private_and_has_no_wal(path: Path) -> None:
@@ -74,6 +74,9 @@ def test_counts_of_ends(path: Path) -> None:
         (1772445600, "other", "", "hisat2", 1),
         (1772449200, "main", "", "hisat2", 1),
     ]
+    assert rows(path, "SELECT begins_at, manager, cause, tool_id, ends FROM ledger_ends WHERE "
+                      "span_s = 86400 AND manager = 'main' AND tool_id <> '' ORDER BY cause") == [
+        (1772409600, "main", "", "hisat2", 4), (1772409600, "main", "memory", "hisat2", 1)]
 
 
 def test_an_end_is_stored_once(path: Path) -> None:
@@ -101,7 +104,7 @@ def test_another_attempt_is_another_end(path: Path) -> None:
         ended("1", Cause.LAUNCH_ERROR, external_id=None, at=MONDAY + 180),
     ])
     assert rows(path, "SELECT count(*) FROM ledger_failures") == [(4,)]
-    assert rows(path, "SELECT sum(ends) FROM ledger_ends") == [(4,)]
+    assert rows(path, "SELECT sum(ends) FROM ledger_ends WHERE span_s = 86400") == [(4,)]
 
 
 def test_nothing_of_a_batch_is_stored_that_fails(path: Path) -> None:
@@ -111,7 +114,7 @@ def test_nothing_of_a_batch_is_stored_that_fails(path: Path) -> None:
     bad = ended("3", Cause.MEMORY, attempt=2**70)
     with pytest.raises(ValueError):
         ledger.write([ended("2"), bad])
-    assert rows(path, "SELECT sum(ends) FROM ledger_ends") == [(1,)]
+    assert rows(path, "SELECT sum(ends) FROM ledger_ends WHERE span_s = 86400") == [(1,)]
 
 
 def test_prune(path: Path) -> None:
@@ -121,8 +124,18 @@ def test_prune(path: Path) -> None:
         ended(str(n), Cause.MEMORY, at=MONDAY - n * DAY) for n in (0, 1, 29, 31, 400)])
     assert ledger.prune(30 * DAY, MONDAY) == 2
     assert rows(path, "SELECT job_id FROM ledger_failures ORDER BY id") == [("0",), ("1",), ("29",)]
-    assert rows(path, "SELECT sum(ends) FROM ledger_ends") == [(3,)]
+    assert rows(path, "SELECT sum(ends) FROM ledger_ends WHERE span_s = 86400") == [(3,)]
     assert ledger.prune(None, MONDAY + 9999 * DAY) == 0
+    assert rows(path, "SELECT sum(ends) FROM ledger_ends WHERE span_s = 86400") == [(3,)]
+
+
+def test_hours_become_days(path: Path) -> None:
+    """Counts by the hour are kept some weeks, those by the day as long as the failures."""
+    ledger = database(path)
+    ledger.write([ended("1", at=MONDAY - 34 * DAY), ended("2", at=MONDAY - 36 * DAY)])
+    ledger.prune(None, MONDAY)
+    assert rows(path, "SELECT span_s, sum(ends) FROM ledger_ends GROUP BY span_s") == [
+        (3600, 1), (86400, 2)]
 
 
 def test_prune_many(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +172,7 @@ def test_other_schema_version(path: Path) -> None:
             "pulsar-failure-reasons works with 1: use the version that wrote it, or let "
             "failure_ledger name another place"
         )
-    assert rows(path, "SELECT sum(ends) FROM ledger_ends") == [(1,)]
+    assert rows(path, "SELECT sum(ends) FROM ledger_ends WHERE span_s = 86400") == [(1,)]
 
 
 def read(path: Path) -> None:
@@ -264,7 +277,7 @@ def test_two_processes_at_once(path: Path) -> None:
             for _ in range(2)]
     assert [process.wait(timeout=120) for process in both] == [0, 0]
     assert rows(path, "SELECT count(*) FROM ledger_failures") == [(30,)]
-    assert rows(path, "SELECT sum(ends) FROM ledger_ends") == [(60,)]
+    assert rows(path, "SELECT sum(ends) FROM ledger_ends WHERE span_s = 86400") == [(60,)]
 
 
 def test_lookup_of_a_job(path: Path) -> None:

@@ -45,11 +45,11 @@ def test_row_of_a_failure() -> None:
 
 
 def test_end_without_a_reason_is_counted_only() -> None:
-    """It makes no row; its count has an empty cause, in its hour."""
+    """It makes no row; its count has an empty cause."""
     entry = ended("1")
     assert entry.failure_row() is None
     count = entry.count_row()
-    assert (count["cause"], count["hour"]) == ("", 1772445600)  # 10:00:00
+    assert (count["cause"], count["ended_at"]) == ("", MONDAY)
 
 
 def test_time_is_that_of_the_record() -> None:

@@ -64,7 +64,6 @@ def test_totals(ledger: LedgerDatabase) -> None:
             ("big", "cancelled", 1, 6), ("big", "lost", 1, 6)]),
         ("day", [(FEBRUARY_23, 1, 1), (MARCH_2, 8, 19)]),
         ("time", [(FEBRUARY_23, 1, 1), (MARCH_2, 8, 19)]),
-        ("hour", [(FEBRUARY_23 + 36000, 1, 1), (MARCH_2 + 36000, 8, 19)]),
         ("week", [(FEBRUARY_23, 1, 1), (MARCH_2, 8, 19)]),  # both are Mondays
         ("month", [(1769904000, 1, 1), (1772323200, 8, 19)]),  # the firsts of February, March
         ("month,fault", [
@@ -90,6 +89,20 @@ def test_totals(ledger: LedgerDatabase) -> None:
 def test_groups(ledger: LedgerDatabase, by: str, expected: List[Any]) -> None:
     """Failures of each group, beside all ends of its tool, manager and time; by node: none."""
     assert groups(ledger, by) == expected
+
+
+def test_by_hour(ledger: LedgerDatabase) -> None:
+    """For as long as hours are counted; else the days are all that is known."""
+    assert groups(ledger, "hour", since="20d") == [
+        (FEBRUARY_23 + 36000, 1, 1), (MARCH_2 + 36000, 8, 19)]
+    with pytest.raises(ConfigurationError, match="^--by hour: hours are kept for some weeks only"):
+        groups(ledger, "hour", since="60d")
+
+
+def test_days_and_hours_agree(ledger: LedgerDatabase) -> None:
+    """The same ends, counted by the one and by the other."""
+    by_day, by_hour = (groups(ledger, "day,manager,cause", since) for since in ("60d", "20d"))
+    assert by_day == by_hour != []
 
 
 def test_sunday_belongs_to_the_week_before(tmp_path: Path) -> None:

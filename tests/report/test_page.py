@@ -12,8 +12,8 @@ from pulsar_failure_reasons.ledger.database import LedgerDatabase
 from pulsar_failure_reasons.reason import Cause
 from pulsar_failure_reasons.report.as_html import render_html
 from pulsar_failure_reasons.report.build import build_report, parse_dimensions
-from pulsar_failure_reasons.report.period import Period
-from tests.ledger.samples import DAY, GIB, HOUR, MONDAY, database, ended
+from pulsar_failure_reasons.report.period import parse_period
+from tests.ledger.samples import DAY, GIB, MONDAY, database, ended
 from tests.real import chromium
 from tests.real.require import require_real
 
@@ -27,7 +27,8 @@ TEXT_LIGHT, TEXT_DARK = "rgb(29, 35, 43)", "rgb(228, 232, 237)"
 
 def page_of(ledger: LedgerDatabase, path: Path, since: int = MONDAY - 30 * DAY) -> Path:
     """Write the page of a ledger."""
-    report = build_report(ledger, Period(since // HOUR * HOUR, NOW), parse_dimensions("cause"))
+    period = parse_period(f"{NOW - since}s", None, NOW)
+    report = build_report(ledger, period, parse_dimensions("cause"))
     path.write_text(render_html(report, ledger), encoding="utf-8")
     return path
 

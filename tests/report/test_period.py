@@ -10,24 +10,28 @@ from pulsar_failure_reasons.errors import ConfigurationError
 from pulsar_failure_reasons.report.period import Period, parse_period
 from tests.ledger.samples import MONDAY
 
-# MONDAY is 2026-03-02 10:20:00 UTC; its hour begins at 1772445600.
+# MONDAY is 2026-03-02 10:20:00 UTC; its hour begins at 1772445600, its day at 1772409600.
+HOUR_S, DAY_S = 3600, 86400
 
 
 @pytest.mark.parametrize(
     "since, until, period",
     [
-        ("1h", None, Period(1772442000, 1772449200)),
-        ("7d", None, Period(1771840800, 1772449200)),
-        ("all", None, Period(None, 1772449200)),
-        ("2026-03-01", None, Period(1772323200, 1772449200)),
-        ("2026-03-01T12:00", None, Period(1772366400, 1772449200)),
-        ("2026-03-01T13:00:00+01:00", None, Period(1772366400, 1772449200)),
-        ("2026-03-01T12:00:00Z", "2026-03-01T13:00Z", Period(1772366400, 1772370000)),
-        ("7d", "1d", Period(1771840800, 1772362800)),
+        ("1h", None, Period(1772442000, 1772449200, HOUR_S)),
+        ("7d", None, Period(1771840800, 1772449200, HOUR_S)),
+        ("all", None, Period(None, 1772496000, DAY_S)),
+        ("2026-03-01", None, Period(1772323200, 1772449200, HOUR_S)),
+        ("2026-03-01T12:00", None, Period(1772366400, 1772449200, HOUR_S)),
+        ("2026-03-01T13:00:00+01:00", None, Period(1772366400, 1772449200, HOUR_S)),
+        ("2026-03-01T12:00:00Z", "2026-03-01T13:00Z", Period(1772366400, 1772370000, HOUR_S)),
+        ("60d", None, Period(1767225600, 1772496000, DAY_S)),
+        ("2026-01-01", "2026-01-02", Period(1767225600, 1767312000, DAY_S)),
+        ("33d", None, Period(1769594400, 1772449200, HOUR_S)),
+        ("7d", "1d", Period(1771840800, 1772362800, HOUR_S)),
     ],
 )
 def test_period(since: str, until: Optional[str], period: Period) -> None:
-    """Spans and dates in UTC, widened to full hours."""
+    """Spans and dates in UTC, widened to full hours, or to full days where hours are gone."""
     assert parse_period(since, until, MONDAY) == period
 
 
