@@ -143,7 +143,7 @@ def _stop_on_signals() -> Iterator[threading.Event]:
     """Give an event that the first signal sets; the second one interrupts."""
     stop = threading.Event()
 
-    def on_signal(number: int, frame: Any) -> None:
+    def on_signal(*_: Any) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
