@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -63,11 +64,22 @@ def command(app: Optional[str], ledger: Optional[str], output: Optional[str], **
         click.echo(text, nl=False)
         return
     try:
-        with open(output, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        _write(output, text)
     except OSError as error:
         raise Refused(f"{output} cannot be written: {error.strerror or error}") from None
     click.echo(f"written: {output}", err=True)
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file so that nobody reads half of it (Prometheus' textfile collector would)."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        whole = path  # a device or a pipe
+    else:
+        whole = f"{path}.new"
+    with open(whole, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    if whole != path:
+        os.replace(whole, path)
 
 
 def _url(app: Optional[str], ledger: Optional[str]) -> str:

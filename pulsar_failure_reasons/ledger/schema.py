@@ -61,7 +61,7 @@ failures = sa.Table(
     sa.Index("ledger_failures_by_node", "fault", "node", "cause", "manager", "recorded_at"),
 )
 
-#: How many jobs ended in each hour (kept for ``HOURS_KEPT_S``) and in each day, as two sets of rows
+#: How many jobs ended in each hour (kept for ``HOURS_KEPT_S``) and in each day, two sets of rows
 #: told apart by ``span_s``. ``cause`` is empty for ends without a reason, ``tool_id`` for those whose
 #: tool is not known.
 ends = sa.Table(

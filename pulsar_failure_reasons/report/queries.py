@@ -16,7 +16,9 @@ import sqlalchemy as sa
 
 #: Lengths of the times that a report can be grouped by. The weeks begin on a Monday: 1970 began
 #: on a Thursday. Months are made of days by whoever asked.
-TIMES = {"hour": (HOUR_S, 0), "day": (DAY_S, 0), "week": (7 * DAY_S, 4 * DAY_S), "month": (DAY_S, 0)}
+TIMES = {
+    "hour": (HOUR_S, 0), "day": (DAY_S, 0), "week": (7 * DAY_S, 4 * DAY_S), "month": (DAY_S, 0),
+}
 COLUMNS = ("cause", "tool", "node", "manager")
 DIMENSIONS = (*COLUMNS, "fault", *TIMES)
 

@@ -79,6 +79,15 @@ def test_output_to_a_file(path: Path, tmp_path: Path) -> None:
     said = run("--ledger", str(path), "--since", "all", "--format", "html", "-o", str(page))
     assert said == (0, "", f"written: {page}\n")
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_output_to_a_device(path: Path) -> None:
+    """A device is written to, not replaced by a file."""
+    argv = ("--ledger", str(path), "--since", "all", "--format", "csv", "--output", "/dev/stdout")
+    said = run(*argv)
+    assert said.code == 0 and said.out.startswith("cause,failures,ends,rate")
+    assert not os.path.isfile("/dev/stdout.new")
 
 
 def test_ledger_of_a_server(path: Path, tmp_path: Path) -> None:
