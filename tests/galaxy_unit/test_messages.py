@@ -17,7 +17,7 @@ def sent(galaxy: Galaxy, runner: Any, destination: Any, **job: Any) -> Any:
     """Return a job that was put into the runner's queue and sent to Pulsar."""
     made = galaxy.job(destination, **job)
     wrapper = galaxy.wrapper(made, destination)
-    assert runner.put(wrapper)
+    runner.put(wrapper)
     method, _ = runner.work_queue.get_nowait()
     assert method.__name__ == "queue_job"
     wrapper.set_job_destination(destination, external_id=str(made.id))
