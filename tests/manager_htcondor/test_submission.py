@@ -385,3 +385,40 @@ def test_id_that_is_given_to_another_job(pulsar: Pulsar, pool: Pool) -> None:
     assert new == old
     assert reason_of(pulsar.end("new")) == "unknown"
     assert reason_of(pulsar.end("old")) == "lost"
+
+
+def _killed_in_launch(pulsar: Pulsar, *forgotten: str) -> None:
+    """Leave job 1 as a kill does that comes before Pulsar notes the launch: in no index."""
+    pulsar.shutdown()
+    for name in ("preprocessed", *forgotten):
+        (pulsar.directory("1") / name).unlink()
+    pulsar.proxy().active_jobs.deactivate_job("1")
+
+
+@pytest.mark.parametrize("forgotten", [(), ("external_id",)], ids=["id stored", "id not stored"])
+def test_killed_in_the_launch_and_in_no_index(
+    make_pulsar: MakePulsar, pool: Pool, forgotten: Any
+) -> None:
+    """A REST job is found by its id, or by the job directory in its ad; it is not run twice."""
+    first = make_pulsar()
+    external_id = first.submit("1", "touch ../began; sleep 600")
+    wait_until((first.directory("1") / "began").exists, 15, "it to begin", 0.02)
+    _killed_in_launch(first, *forgotten)
+    again = make_pulsar()
+    assert again.wait_for("1", "running", timeout_s=20)["status"] == "running"
+    assert again.external_id("1") == external_id
+    assert pool.queue() == [int(external_id)]
+    again.proxy().kill("1")
+    pool.wait_gone(external_id)
+
+
+def test_never_submitted_and_in_no_index(make_pulsar: MakePulsar, pool: Pool) -> None:
+    """No job with its directory in its ad: it ends, and the message says how it came to that."""
+    first = make_pulsar()
+    external_id = first.submit("1", "touch ../began; sleep 600")
+    wait_until((first.directory("1") / "began").exists, 15, "it to begin", 0.02)
+    _killed_in_launch(first, "external_id")
+    pool.do("forget", external_id)
+    payload = make_pulsar().end("1", timeout_s=20)
+    assert (payload["status"], reason_of(payload)) == ("failed", "lost")
+    assert "Pulsar was killed while it submitted the job" in payload["runner_state_message"]
