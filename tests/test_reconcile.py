@@ -13,6 +13,9 @@ import yaml
 
 from pulsar_failure_reasons.cli import main
 from tests.manager.harness import QUICK, Pulsar, Slurm, own_observers, reason_of
+from tests.manager_htcondor.harness import QUICK as CONDOR
+from tests.manager_htcondor.harness import Pool
+from tests.manager_htcondor.harness import Pulsar as HTCondorPulsar
 from tests.pulsar_server import wait_until
 from tests.simulated import control
 
@@ -32,7 +35,9 @@ class Told(NamedTuple):
 class Site:
     """A Pulsar that can be stopped and started, and its app.yml."""
 
-    def __init__(self, home: Path, slurm: Slurm, managers: Dict[str, Any], **app: Any) -> None:
+    def __init__(
+        self, home: Path, slurm: Any, managers: Dict[str, Any], **app: Any
+    ) -> None:
         self.home, self.slurm = home, slurm
         self._app: Dict[str, Any] = {"managers": managers, **app}
         self.app_yml = home / "app.yml"
@@ -331,3 +336,33 @@ def test_cannot_run(make_site: MakeSite, reconcile: Reconcile, tmp_path: Path) -
     told = reconcile(site, "--apply")
     assert told.code == 2 and "switches persistence off" in told.err
     assert os.listdir(tmp_path / "staging") == []
+
+
+def test_htcondor(tmp_path: Path, reconcile: Reconcile) -> None:
+    """A job that left the pool without a word is lost; one in the queue is left alone."""
+    with Pool(tmp_path / "pool").in_use() as pool, own_observers():
+        pulsar = HTCondorPulsar(tmp_path)
+        ids = {name: pulsar.submit(name, BEGAN) for name in ("gone", "runs", "removed")}
+        for name in ids:
+            wait_until((pulsar.directory(name) / "began").exists, 20, f"{name} to begin", 0.02)
+            pulsar.wait_for(name, "running")
+        pulsar.shutdown()
+        pool.do("forget", ids["gone"])
+        pool.do("remove", ids["removed"])
+        pool.wait_gone(ids["removed"])
+        site = Site(tmp_path, None, {"_default_": CONDOR})
+        before = site.contents()
+        dry = reconcile(site)
+        assert site.contents() == before
+        begins = [line.partition(": the ")[0] for line in dry.lines]
+        assert begins[0] == f"_default_/gone {ids['gone']}: running -> failed (lost)"
+        assert begins[1].startswith(
+            f"_default_/removed {ids['removed']}: running -> failed (cancelled): cancelled outside")
+        assert len(begins) == 2
+        assert reconcile(site, "--apply").lines == dry.lines
+        again = HTCondorPulsar(tmp_path)
+        assert {name: reason_of(again.end(name)) for name in ("gone", "removed")} == {
+            "gone": "lost", "removed": "cancelled"}
+        assert again.status("runs") == "running"
+        again.proxy().kill("runs")
+        again.shutdown()
