@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Set, Tuple
 
+from ..switch import GALAXY_VARIABLE
 from .findings import Finding
 from .galaxy_rules import check_rules, read_rules
 from .galaxy_site import OURS, Environment, GalaxySite
@@ -57,7 +58,9 @@ def _runner(site: GalaxySite, name: str) -> Finding:
         return Finding("PFR512", f"load: {load}: {told['error']}", about)
     if not site.is_ours(name):
         class_name = load.partition(":")[2] or told.get("class", "PulsarRESTJobRunner")
-        return Finding("PFR511", f"load: {load}", about, do=f"load: {OURS}:{class_name}")
+        return Finding("PFR511", f"load: {load}", about, do=(
+            f"load: {OURS}:{class_name} (or {GALAXY_VARIABLE}=1 in Galaxy's environment)"
+        ))
     if load.startswith(OURS):
         return Finding("PFR510", f"load: {load}", about)
     return Finding("PFR514", f"load: {load}", about)

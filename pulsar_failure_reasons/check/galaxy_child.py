@@ -50,6 +50,7 @@ def main(loads: List[str]) -> None:
         "tpv": version_of("total-perspective-vortex"),
         "pulsar": _pulsar_version(),
         "import_error": _import_error("galaxy.jobs.runners.pulsar"),
+        "our_names": _our_names(),
         "loads": {load: _look_at(load) for load in loads if "pulsar" in load.lower()},
     }
     print()  # behind whatever a module printed
@@ -77,6 +78,14 @@ def _import_error(module: str) -> Optional[str]:
     except Exception as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
     return None
+
+
+def _our_names() -> Optional[List[str]]:
+    """Return the names that our classes give to conditions, None where they cannot be imported."""
+    if _import_error(f"{_OURS}galaxy_runners.conditions") is not None:
+        return None
+    conditions = sys.modules[f"{_OURS}galaxy_runners.conditions"]
+    return sorted(conditions.values_for(None))
 
 
 def _look_at(load: str) -> Dict[str, Any]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 from xml.etree import ElementTree
 
 from ..errors import ConfigurationError, DrmError
 from . import galaxy_child
-from .galaxy_source import GalaxySource, read_galaxy_source
+from .galaxy_source import OUR_NAMES, GalaxySource, read_galaxy_source
 
 OURS = "pulsar_failure_reasons.galaxy_runners"
 STOCK = "galaxy.jobs.runners.pulsar"
@@ -91,6 +91,8 @@ def describe_galaxy(job_conf: Optional[str], galaxy_yml: Optional[str]) -> Galax
     if site.source.folder is not None:
         try:
             site.told = galaxy_child.ask(sorted(set(runners.values())))
+            names = frozenset(site.told.get("our_names") or OUR_NAMES)
+            site.source = replace(site.source, our_names=names)
         except DrmError as error:
             site.trouble = str(error)
     return site
@@ -211,4 +213,8 @@ def _environment(name: str, given: Dict[str, Any]) -> Environment:
     tags = given.get("tags") or ()
     if isinstance(tags, str):
         tags = [tag.strip() for tag in tags.split(",")]
-    return Environment(name, given.get("runner"), params, given.get("resubmit"), tuple(tags))
+    runner = given.get("runner")
+    return Environment(
+        name, None if runner is None else str(runner), params, given.get("resubmit"),
+        tuple(map(str, tags)) if isinstance(tags, (list, tuple)) else (),
+    )

@@ -19,7 +19,8 @@ GALAXY_NAMES = frozenset({
     "tool_timelimit_reached", "any_failure", "any_potential_job_failure", "attempt",
     "seconds_running", "seconds_since_queued",
 })
-#: The names of galaxy_runners.conditions, which can be imported with Galaxy only.
+#: The names of galaxy_runners.conditions, which can be imported with Galaxy only; a process with
+#: Galaxy in it tells those that are there.
 OUR_NAMES = frozenset({
     "infrastructure_failure", "node_failure", "preempted", "cancelled_externally",
     "disk_limit_reached", "cpu_time_reached", "launch_error", "used_memory_bytes",
@@ -49,19 +50,10 @@ def read_galaxy_source() -> GalaxySource:
             with open(path, encoding="utf-8") as handle:
                 text = handle.read()
             return GalaxySource(
-                folder, condition_names(text) or GALAXY_NAMES, _our_names(),
-                reads_destination(text),
+                folder, condition_names(text) or GALAXY_NAMES,
+                reads_destination=reads_destination(text),
             )
     return GalaxySource()
-
-
-def _our_names() -> FrozenSet[str]:
-    try:
-        from ..galaxy_runners.conditions import values_for
-
-        return frozenset(values_for(None))
-    except Exception:  # Galaxy's modules may be damaged: another check says so
-        return OUR_NAMES
 
 
 def condition_names(text: str) -> FrozenSet[str]:

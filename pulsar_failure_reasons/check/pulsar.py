@@ -130,6 +130,9 @@ def _app_factory(server_ini: Optional[str]) -> Optional[str]:
 
 def check_types(site: Site) -> Iterator[Finding]:
     """See whether each manager's type is there, and can tell why a job ended."""
+    if site.trouble is not None:
+        yield Finding("PFR114", f"the types of managers cannot be listed: {site.trouble}")
+        return
     telling = 0
     for configured in site.config.managers:
         manager_class = site.types.get(configured.type)

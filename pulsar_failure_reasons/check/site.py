@@ -39,7 +39,7 @@ class Site:
 
     ``server_ini`` is None where there is none. ``route`` is how Pulsar is started, "auto" where
     the operator did not say. ``types`` are the classes of Pulsar's managers by type, in this
-    process and with our seams in place.
+    process and with our seams in place; ``trouble`` is why they could not be had.
     """
 
     config: AppConfig
@@ -47,6 +47,7 @@ class Site:
     route: str = "auto"
     types: Mapping[str, Any] = field(default_factory=dict)
     made: List[MadeManager] = field(default_factory=list)
+    trouble: Optional[str] = None
 
     def usable(self) -> List[MadeManager]:
         """Return the managers of ours that could be made."""
@@ -57,7 +58,11 @@ def describe_site(
     config: AppConfig, server_ini: Optional[str] = None, route: str = "auto"
 ) -> Site:
     """Return what the checks need; makes the managers of ours without starting anything."""
-    site = Site(config, server_ini, route, _types())
+    site = Site(config, server_ini, route)
+    try:
+        site.types = _types()
+    except Exception as error:  # a Pulsar that is quite another: the seams' check tells more
+        site.trouble = f"{type(error).__name__}: {' '.join(str(error).split())}"
     for configured in config.managers:
         manager_class = site.types.get(configured.type)
         if is_ours(manager_class):
@@ -67,8 +72,10 @@ def describe_site(
 
 def is_ours(manager_class: Any) -> bool:
     """Tell whether a class records why jobs end."""
-    from ..managers.recording_manager import RecordingManager
-
+    try:
+        from ..managers.recording_manager import RecordingManager
+    except ImportError:  # a Pulsar that is too old has not all that it needs
+        return False
     return isinstance(manager_class, type) and issubclass(manager_class, RecordingManager)
 
 

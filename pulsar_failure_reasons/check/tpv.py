@@ -73,7 +73,8 @@ def _path(source: str, job_conf: str) -> Optional[str]:
 
 
 def _environments(content: Dict[str, Any]) -> Iterator[Environment]:
-    inherited = (content.get("global") or {}).get("default_inherits")
+    shared = content.get("global")
+    inherited = shared.get("default_inherits") if isinstance(shared, dict) else None
     for section in _SECTIONS:
         entries = content.get(section)
         if not isinstance(entries, dict):
@@ -88,7 +89,8 @@ def _environment(section: str, name: str, entries: Dict[str, Any]) -> Environmen
     chain = list(_chain(name, entries))
     params: Dict[str, Any] = {}
     for entry in reversed(chain):
-        params.update(entry.get("params") or {})
+        given = entry.get("params")
+        params.update(given if isinstance(given, dict) else {})
     is_destination = section == "destinations"
     runner = next((entry["runner"] for entry in chain if entry.get("runner")), None)
     return Environment(

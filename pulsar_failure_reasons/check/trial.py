@@ -21,6 +21,7 @@ from ..drm.external_ids import same_job
 from ..errors import DrmError
 from ..reason import Cause, clean_text
 from ..runner_state import WALLTIME_REACHED
+from ..switch import reasons_are_off
 from .findings import Finding
 from .site import MadeManager, captured_log
 
@@ -192,6 +193,8 @@ class Trial:
             )
         if reason.get("cause") == Cause.LAUNCH_ERROR.value and not self._external_id(proxy, job_id):
             return self._finding("PFR404", str(payload.get("runner_state_message")))
+        if reasons_are_off():
+            return self._finding("PFR408", f"{job} became {status}; reasons are switched off")
         stored = proxy._proxied_manager.runner_state(job_id) or {}
         if "runner_state" not in payload and stored.get("cause") == Cause.WALLTIME.value:
             return self._finding("PFR408", f"{job}: {stored.get('message')}", numbers=numbers)

@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, List, Optional
 import click
 
 from pulsar_failure_reasons.check.findings import Finding, count_by_level, exit_code_of
-from pulsar_failure_reasons.check.run import run_checks
+from pulsar_failure_reasons.check.run import crashed, run_checks
 from pulsar_failure_reasons.cli.commands import Refused
 from pulsar_failure_reasons.errors import ConfigurationError
 
@@ -92,12 +92,27 @@ def _findings(
     galaxy_config: Optional[str], trial: Optional[Dict[str, Any]],
 ) -> Iterator[Finding]:
     if app_yml is not None:
-        yield from _of_pulsar(app_yml, server_ini, route, trial)
+        yield from _guarded(app_yml, _of_pulsar(app_yml, server_ini, route, trial))
     if galaxy is not None or galaxy_config is not None:
-        from pulsar_failure_reasons.check.galaxy_checks import CHECKS
-        from pulsar_failure_reasons.check.galaxy_site import describe_galaxy
+        path = str(galaxy or galaxy_config)
+        yield from _guarded(path, _of_galaxy(galaxy, galaxy_config))
 
-        yield from run_checks(CHECKS, describe_galaxy(galaxy, galaxy_config))
+
+def _guarded(path: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield the findings; a mistake of ours in reading the files is one too."""
+    try:
+        yield from findings
+    except (ConfigurationError, click.ClickException):
+        raise
+    except Exception as error:
+        yield crashed(path, error)
+
+
+def _of_galaxy(galaxy: Optional[str], galaxy_config: Optional[str]) -> Iterator[Finding]:
+    from pulsar_failure_reasons.check.galaxy_checks import CHECKS
+    from pulsar_failure_reasons.check.galaxy_site import describe_galaxy
+
+    yield from run_checks(CHECKS, describe_galaxy(galaxy, galaxy_config))
 
 
 def _of_pulsar(

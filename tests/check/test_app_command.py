@@ -138,3 +138,25 @@ def test_interrupted(tmp_path: Path, slurm: Slurm, number: signal.Signals) -> No
     assert "PFR406" in stdout and "Traceback" not in log.read_text()
     assert [job["state"] for job in control.jobs(slurm.state)] == ["ended"]
     assert list(tmp_path.glob(".pulsar-failure-reasons-check-*")) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "execution: {environments: {a: {runner: 3, tags: 4, resubmit: [{condition: 5}]}}}",
+        "execution: {environments: {a: {runner: [b], params: 7, resubmit: {x: y}}}}",
+        "runners: {1: {load: null}, 2: null}",
+        "execution: [1]",
+        "execution: {environments: {a: {tpv_config_files: {b: 1}, tpv_configs: [[]]}}}",
+        "execution: {environments: {a: {tpv_configs: [{destinations: {x: {inherits: x, "
+        "resubmit: {1: {condition: [2], delay: {}}}}}, global: 3}]}}}",
+        "runners: {p: {load: 'galaxy.jobs.runners.pulsar:'}}",
+    ],
+)
+def test_odd_job_configurations(tmp_path: Path, content: str) -> None:
+    """Whatever stands in the file, there is no traceback, and no check fails."""
+    path = tmp_path / "job_conf.yml"
+    path.write_text(content)
+    done = check("--galaxy", str(path))
+    assert done.returncode in (0, 1, 2) and done.stdout + done.stderr
+    assert "Traceback" not in done.stderr and "PFR199" not in done.stdout, done.stdout

@@ -72,6 +72,15 @@ def test_it_is_not_sent(tmp_path: Path, slurm: Slurm) -> None:
     assert codes(run_trial(slurm_app(tmp_path, **QUICK, observe_only=True), tmp_path)) == {"PFR408"}
 
 
+def test_it_is_switched_off(
+    tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PFR408 with PULSAR_FAILURE_REASONS=off, too."""
+    monkeypatch.setenv("PULSAR_FAILURE_REASONS", "off")
+    found = run_trial(slurm_app(tmp_path, **QUICK), tmp_path)
+    assert codes(found) == {"PFR408"} and "switched off" in found[0].what
+
+
 def test_another_end(tmp_path: Path, slurm: Slurm) -> None:
     """PFR402: the job ends for another reason than its walltime."""
     def cancel(trial: Trial, line: str) -> None:

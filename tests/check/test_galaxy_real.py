@@ -15,6 +15,7 @@ import pulsar
 import pytest
 import yaml
 
+from pulsar_failure_reasons.check.galaxy_source import OUR_NAMES
 from tests.galaxy.galaxy import NEWEST, OLDEST, python_of
 
 pytestmark = [
@@ -81,6 +82,16 @@ def test_our_classes(tmp_path: Path) -> None:
     opted_in = check(NEWEST, job_conf(tmp_path, STOCK), PULSAR_FAILURE_REASONS_GALAXY="1")
     assert "PFR514" in codes(opted_in)
     assert "PFR512" in codes(check(NEWEST, job_conf(tmp_path, f"{OURS}X")))
+
+
+def test_our_names() -> None:
+    """The names that are kept for hosts without Galaxy are those that our classes give."""
+    code = ("import json; from pulsar_failure_reasons.galaxy_runners.conditions import values_for; "
+            "print(json.dumps(list(values_for(None))))")
+    done = subprocess.run(
+        [python_of(NEWEST), "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        universal_newlines=True, timeout=300, check=True)
+    assert set(json.loads(done.stdout.splitlines()[-1])) == OUR_NAMES
 
 
 def test_an_overwritten_library(tmp_path: Path) -> None:

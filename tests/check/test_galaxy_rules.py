@@ -114,7 +114,8 @@ def test_runners(tmp_path: Path, load: str, told: Dict[str, Any], code: str) -> 
     found = list(check_runners(described))
     assert codes(found) == {code}
     if code == "PFR511":
-        assert found[0].advice == f"load: {OURS}"
+        assert found[0].advice == (
+            f"load: {OURS} (or PULSAR_FAILURE_REASONS_GALAXY=1 in Galaxy's environment)")
 
 
 # ---- rules ----------------------------------------------------------------------------------
