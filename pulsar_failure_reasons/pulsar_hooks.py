@@ -38,7 +38,14 @@ def install() -> None:
         ImportError: there is no pulsar-app in this environment.
     """
     for name in _PATCHES:
-        patch_module(importlib.import_module(name))
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            # Of a Pulsar without its web server (no WebOb).
+            if name not in _WEB_MODULES:
+                raise
+        else:
+            patch_module(module)
 
 
 def patch_module(module: ModuleType) -> None:
@@ -362,6 +369,7 @@ _WITHOUT_SEAM = {
     ("pulsar.web.routes", "setup"):
         "a job that Galaxy sends to this Pulsar a second time may not be run",
 }
+_WEB_MODULES = ("pulsar.web.routes",)
 _PATCHES: Dict[str, Callable[[ModuleType], None]] = {
     "pulsar.manager_factory": _patch_manager_factory,
     "pulsar.manager_endpoint_util": _patch_manager_endpoint_util,

@@ -145,6 +145,17 @@ def test_any_order_of_imports(imports: str, miniature: pathlib.Path) -> None:
     python(imports + ALL_ACTIVE, miniature)
 
 
+def test_by_hand_without_a_web_server(miniature: pathlib.Path) -> None:
+    """A Pulsar that is spoken to by messages alone may lack what its web server needs."""
+    (miniature / "pulsar" / "web" / "routes.py").write_text("import webob_is_not_here\n")
+    assert python("""
+import pulsar_failure_reasons
+pulsar_failure_reasons.install()
+from pulsar_failure_reasons.pulsar_hooks import active_seams
+print([name for name, active in active_seams().items() if not active])
+""", miniature) == "['pulsar.web.routes.setup']\n"
+
+
 def test_wrapped_once_only(miniature: pathlib.Path) -> None:
     """The `.pth` line run again, `install()` and the finder together wrap each function once."""
     assert python("""
