@@ -46,7 +46,12 @@ def seconds(value: float) -> str:
     return f"{value:,.1f} s"
 
 
-def machine() -> str:
+def load() -> str:
+    """Return how many processes wanted to run in the last minute, ours included."""
+    return f"{os.getloadavg()[0]:.1f}"
+
+
+def machine(load_before: str) -> str:
     """Return the table of what this was measured on; it names no host and no folder."""
     return table(["measured on", ""], [
         ["CPU", f"{_cpu_model()}, {len(_cpus())} cores"],
@@ -55,6 +60,7 @@ def machine() -> str:
         ["pulsar-app", metadata.version("pulsar-app")],
         ["pulsar-failure-reasons", metadata.version("pulsar-failure-reasons")],
         ["Slurm", _slurm_version()],
+        ["load average before", load_before],
         ["date", time.strftime("%Y-%m-%d")],
     ])
 
