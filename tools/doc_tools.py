@@ -14,11 +14,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from typing import Iterator, List, NamedTuple, Tuple
+from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 from tests.check.harness import slurm_app
-from tests.manager.harness import Slurm
+from tests.manager.harness import Pulsar, Slurm, own_observers
+from tests.pulsar_server import wait_until
 from tests.report import small_ledger
+from tests.simulated import control
 from tools.doc_tables import GENERATED
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -56,6 +58,20 @@ class Example(NamedTuple):
     arguments: Tuple[str, ...]
     shown: str = ""
     code: int = 0
+    before: Optional[Callable[[pathlib.Path, Slurm], None]] = None
+
+
+def _lose_jobs(folder: pathlib.Path, slurm: Slurm) -> None:
+    """Have jobs of the server of app.yml run, stop it, and let Slurm forget them."""
+    with own_observers():
+        pulsar = Pulsar(folder)
+        ids = [pulsar.submit("41", "true", "--comment=fake:min_job_age=0"),
+               pulsar.submit("42", "true", "--comment=fake:start_delay=600")]
+        wait_until((pulsar.directory("41") / "return_code").exists, 60, "the job to end", 0.05)
+        pulsar.shutdown()
+    slurm.set(accounting="off")
+    for external_id in ids:
+        control.forget(slurm.state, external_id)
 
 
 PERIOD = ("--ledger", "failure-ledger.sqlite", "--since", "2026-02-20", "--until", "2026-03-04")
@@ -90,6 +106,8 @@ SECTIONS: Tuple[Tuple[str, str, Tuple[Example, ...]], ...] = (
      "It asks the DRM once, and changes nothing without `--apply`. A running Pulsar does all this "
      "by itself.", (
          Example("Where all is in line:", ("reconcile", "app.yml")),
+         Example("Where Slurm has forgotten a job that ended and one that had not begun:",
+                 ("reconcile", "app.yml"), code=1, before=_lose_jobs),
      )),
     ("mirror", "Have Galaxy's and Pulsar's shared trees parted? [The page of mirror](mirror.md) "
      "has more. Two small trees:", (
@@ -124,16 +142,18 @@ def tools_page() -> str:
              "could not run. `--help` of each has examples."]
     with tempfile.TemporaryDirectory(prefix="tools-page-") as scratch:
         folder = pathlib.Path(scratch).resolve()
-        with _input_of_commands(folder):
+        with _input_of_commands(folder) as slurm:
             for name, text, examples in SECTIONS:
                 lines += ["", f"## {name}", "", text]
                 for example in examples:
+                    if example.before is not None:
+                        example.before(folder, slurm)
                     lines += _shown(example, folder)
     return "\n".join([*lines, ""])
 
 
 @contextlib.contextmanager
-def _input_of_commands(folder: pathlib.Path) -> Iterator[None]:
+def _input_of_commands(folder: pathlib.Path) -> Iterator[Slurm]:
     """Put all that the commands read into a folder, and a simulated Slurm on PATH."""
     for name, source in TEXTS.items():
         shutil.copyfile(source, folder / name)
@@ -145,8 +165,8 @@ def _input_of_commands(folder: pathlib.Path) -> Iterator[None]:
     (folder / "allow.toml").write_text(ALLOW)
     small_ledger.make(folder / "failure-ledger.sqlite")
     slurm_app(folder)
-    with Slurm(folder / "slurm").in_use():
-        yield
+    with Slurm(folder / "slurm").in_use() as slurm:
+        yield slurm
 
 
 def _shown(example: Example, folder: pathlib.Path) -> List[str]:
