@@ -37,7 +37,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Let the links to those files lead to their pages."""
+    """Let the links to those files, and theirs to pages of docs/, lead to their pages."""
+    markdown = re.sub(r"\]\((?:\.\./)?docs/", "](", markdown)
     for path, page in PAGES.items():
         markdown = re.sub(r"\]\(\.\./%s(?=[#)])" % re.escape(path), "](%s" % page, markdown)
     return markdown
