@@ -48,18 +48,25 @@ def _user() -> str:
 def check_seams(site: Site) -> Iterator[Finding]:
     """See Pulsar's version, and which way the seams come in, in a fresh process."""
     try:
-        told = child.ask(child.STARTUP)
+        told = _ask(site, child.STARTUP)
         yield from _version(told)
         if told["refusal"]:
             return
         if told["at_start"]:
             yield from _at_start(told)
             return
-        by_hand = child.ask(child.BY_HAND)
+        by_hand = _ask(site, child.BY_HAND)
     except DrmError as error:
         yield Finding("PFR105", str(error))
         return
     yield from _by_hand(site, by_hand)
+
+
+def _ask(site: Site, route: str) -> Dict[str, Any]:
+    """Return what a fresh process told, started once for each route; raises as ``child.ask``."""
+    if route not in site.told:
+        site.told[route] = child.ask(route)
+    return site.told[route]
 
 
 def _version(told: Dict[str, Any]) -> Iterator[Finding]:
@@ -170,7 +177,9 @@ def _no_type(wanted: str, site: Site) -> str:
 def check_entry_points(site: Site) -> Iterator[Finding]:
     """Tell of entry points that clash, or that cannot be imported."""
     try:
-        told = child.ask(child.BY_HAND)
+        told = _ask(site, child.STARTUP)
+        if not told["at_start"]:
+            told = _ask(site, child.BY_HAND)
     except DrmError:
         return  # the check of the seams says so
     for line in _without_doubles(told["log"]):

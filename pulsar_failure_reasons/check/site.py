@@ -48,6 +48,8 @@ class Site:
     types: Mapping[str, Any] = field(default_factory=dict)
     made: List[MadeManager] = field(default_factory=list)
     trouble: Optional[str] = None
+    #: What fresh processes told, by how the seams came into them (see :mod:`.child`).
+    told: Dict[str, Dict[str, Any]] = field(default_factory=dict)
 
     def usable(self) -> List[MadeManager]:
         """Return the managers of ours that could be made."""
