@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Dict, List, Set
@@ -18,10 +17,7 @@ import yaml
 from pulsar_failure_reasons.check.galaxy_source import OUR_NAMES
 from tests.galaxy.galaxy import NEWEST, OLDEST, python_of
 
-pytestmark = [
-    pytest.mark.real, pytest.mark.slow,
-    pytest.mark.skipif(sys.version_info < (3, 10), reason="Galaxy 26.1 needs Python 3.10"),
-]
+pytestmark = pytest.mark.galaxy
 
 OURS = "pulsar_failure_reasons.galaxy_runners:PulsarRESTJobRunner"
 STOCK = "galaxy.jobs.runners.pulsar:PulsarRESTJobRunner"
