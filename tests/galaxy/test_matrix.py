@@ -65,6 +65,7 @@ TO_LOCAL = "local"
 WALLTIME = [rule("walltime_reached")]
 #: Twice more to the same place, then elsewhere.
 AGAIN = [rule("walltime_reached and attempt < 3", "SELF"), rule("walltime_reached")]
+TPV_TOOL = "tpv__hogs"
 NODE_DIES = "--time=60 --no-requeue --comment=fake:node_failure=20"
 
 ROWS = {
@@ -141,6 +142,7 @@ class Matrix:
         self.ours = ours
         self.slurm = slurm
         self.jobs = {name: galaxy.submit(f"{name}__{row.behaviour}") for name, row in ROWS.items()}
+        self.jobs["tpv"] = galaxy.submit(TPV_TOOL)
 
     def end(self, name: str) -> Dict[str, Any]:
         """Return a row's job once it has ended."""
@@ -169,7 +171,18 @@ def job_conf(home: Path, pulsars: Dict[str, PulsarServer]) -> JobConf:
         conf.tool(f"{name}__{row.behaviour}", conf.environment(
             name, row.runner, [_own(entry, name) for entry in row.rules],
             **_params(home, row, pulsars)))
+    _add_tpv(conf, home, pulsars["ours"])
     return conf
+
+
+def _add_tpv(conf: JobConf, home: Path, pulsar: PulsarServer) -> None:
+    config = home / "tpv.yml"
+    config.write_text((Path(__file__).parent / "tpv.yml").read_text().replace("URL", pulsar.url))
+    conf.content["execution"]["environments"]["tpv"] = {
+        "runner": "dynamic", "type": "python", "function": "map_tool_to_destination",
+        "rules_module": "tpv.rules", "tpv_config_files": [str(config)],
+    }
+    conf.tool(TPV_TOOL, "tpv")
 
 
 def _own(entry: Dict[str, Any], name: str) -> Dict[str, Any]:
@@ -239,3 +252,14 @@ def test_cancelled_by_an_admin(matrix: Matrix) -> None:
     job = matrix.end("cancelled")
     assert (job["state"], times_resubmitted(job)) == ("error", 0)
     assert "cancelled" in job["info"]
+
+
+def test_tpv_grows_memory(matrix: Matrix) -> None:
+    """TPV maps the job anew after each kill, with twice what it had: 40, 80, 160 MB."""
+    job = matrix.end("tpv")
+    assert (job["state"], times_resubmitted(job)) == ("ok", 2), job
+    assert job["destination"] == "slurm_by_tpv"
+    specs = [argv for _, argv in control.commands(matrix.slurm, "sbatch")
+             if any(str(matrix.jobs["tpv"]) in part.split("_") for part in argv)]
+    assert ["--mem=40" in argv for argv in specs] == [True, False, False], specs
+    assert "--mem=167" in specs[-1]

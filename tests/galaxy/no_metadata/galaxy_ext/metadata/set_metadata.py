@@ -1,7 +1,6 @@
 """Stands before Galaxy's own on the path of the tests' jobs: that takes 5 s of CPU time a job.
 
-What it finds out about the datasets (lines, columns) is nothing that the tests look at. The run of
-Galaxy's web server has the real one.
+What it finds out about the datasets (lines, columns) is nothing that the tests look at.
 """
 
 
