@@ -15,9 +15,10 @@ log = logging.getLogger("galaxy.pulsar_failure_reasons.database")
 MAX_WAIT_S = 3600.0
 _LONGEST_PAUSE_S = 15.0
 
-#: The database is down, restarting, locked, or its connection was lost.
+#: The database is down, restarting, locked or read-only, or its connection was lost.
 DATABASE_AWAY = (
-    exc.OperationalError, exc.InterfaceError, exc.PendingRollbackError, exc.TimeoutError,
+    exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.PendingRollbackError,
+    exc.TimeoutError,
 )
 
 Result = TypeVar("Result")

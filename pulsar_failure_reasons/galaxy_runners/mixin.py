@@ -13,7 +13,7 @@ from typing import Any, Callable, Mapping, Optional
 from galaxy.jobs.runners import pulsar as stock
 from galaxy.jobs.runners.state_handlers import resubmit
 
-from . import attempts, conditions, destination, finish, retries
+from . import attempts, conditions, destination, finish, messages, retries
 from .database import DATABASE_AWAY, one_line, until_database_answers
 from .payload import (
     TERMINAL,
@@ -35,6 +35,7 @@ class FailureReasonsMixin:
 
     app: Any
     sa_session: Any
+    client_manager: Any
     use_mq: bool
 
     def __init__(self, app: Any, nworkers: Any, **kwds: Any) -> None:
@@ -42,6 +43,10 @@ class FailureReasonsMixin:
         self.infrastructure_retries = retries.parse_retries(retries_at_most)
         super().__init__(app, nworkers, **kwds)  # type: ignore[call-arg]
         conditions.install(resubmit)
+
+    def _init_client_manager(self) -> None:
+        super()._init_client_manager()  # type: ignore[misc]
+        messages.requeue_unhandled(self.client_manager)
 
     # ---- on the way out -------------------------------------------------------------------
 
@@ -87,7 +92,7 @@ class FailureReasonsMixin:
     def _PulsarJobRunner__async_update(self, full_status: Any) -> None:
         """See Galaxy's private ``__async_update``: a message has come.
 
-        It is acknowledged when this returns, so it is kept until the database answers.
+        It is acknowledged once this is over, so it is kept until the database answers.
         """
         update = super()._PulsarJobRunner__async_update  # type: ignore[misc]
         until_database_answers(self, "a message of Pulsar", lambda: update(full_status))

@@ -85,6 +85,50 @@ def test_a_shutdown_ends_the_waiting(galaxy: Galaxy) -> None:
         galaxy.message(runner, job, "failed", MEMORY)
 
 
+class Message:
+    """A message of kombu's, as far as its state goes."""
+
+    def __init__(self) -> None:
+        self.history: List[str] = []
+
+    @property
+    def acknowledged(self) -> bool:
+        """Tell whether its state is final."""
+        return bool(self.history)
+
+    def _end(self, what: str) -> None:
+        if self.acknowledged:
+            raise RuntimeError("Message already acknowledged with state: %s" % self.history[0])
+        self.history.append(what)
+
+    def ack(self) -> None:
+        """Acknowledge it."""
+        self._end("acknowledged")
+
+    def requeue(self) -> None:
+        """Put it back."""
+        self._end("requeued")
+
+
+@pytest.mark.parametrize("error, state", [
+    (None, "acknowledged"), (ValueError("a bug"), "acknowledged"), (database_error(), "requeued"),
+], ids=["handled", "bug", "database"])
+def test_a_message_that_the_database_kept_from_being_handled(
+    galaxy: Galaxy, error: Any, state: str
+) -> None:
+    """It goes back to its queue; any other is acknowledged, as in stock."""
+    runner = galaxy.runner("PulsarMQJobRunner", amqp_url="memory://unit")
+    runner._init_client_manager()
+    message = Message()
+
+    def callback(full_status: Any) -> None:
+        if error is not None:
+            raise error
+
+    runner.client_manager.callback_wrapper(callback, {"job_id": "1"}, message)
+    assert message.history == [state]
+
+
 @pytest.mark.parametrize("method", ["set_job_destination", "mark_as_resubmitted"])
 def test_an_error_in_the_handler_fails_the_job(galaxy: Galaxy, method: str) -> None:
     """Also after stock has noted that it was handled: the job is in error, with our message."""

@@ -217,6 +217,18 @@ def test_a_deleted_job_is_not_resubmitted(galaxy: Galaxy) -> None:
         assert "failure_reason" not in galaxy.refreshed(job).destination_params
 
 
+def test_the_job_is_asked_of_the_database(galaxy: Galaxy) -> None:
+    """Another handler has sent it elsewhere, although this session has loaded it before."""
+    runner = galaxy.runner("PulsarMQJobRunner")
+    job = sent(galaxy, runner, galaxy.destination("cluster", "mq"))
+    assert job.job_runner_name == "mq"
+    with galaxy.model.engine.begin() as other:
+        table = model.Job.__table__
+        other.execute(table.update().where(table.c.id == job.id).values(job_runner_name="local"))
+    galaxy.message(runner, job, "failed", MEMORY)
+    assert galaxy.refreshed(job).state == States.RUNNING
+
+
 def test_history_is_asked_of_the_database(galaxy: Galaxy) -> None:
     """Another handler's resubmission counts, although this session has loaded the job before."""
     runner = galaxy.runner("PulsarMQJobRunner")
