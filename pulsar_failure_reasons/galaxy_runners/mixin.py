@@ -104,8 +104,6 @@ class FailureReasonsMixin:
         if full_status is not None:
             remember(job_state, full_status)
         payload = payload_of(job_state)
-        if payload.get("status") != pulsar_status:
-            payload = {}
         changes_something = pulsar_status in TERMINAL or (
             pulsar_status == "running" and not job_state.running
         )

@@ -169,6 +169,18 @@ def test_a_mistake_of_ours_goes_stocks_way(
     assert galaxy.refreshed(state.job_wrapper.job_id).state == States.ERROR
 
 
+@pytest.mark.parametrize("ended", [States.DELETING, States.DELETED, States.STOPPING])
+def test_a_failure_of_a_job_that_somebody_ended(galaxy: Galaxy, ended: Any) -> None:
+    """Whatever fails it, a worker's error too, no rule brings it back."""
+    runner = galaxy.runner()
+    state = galaxy.watched(runner, galaxy.destination(rules=[{"condition": "any_failure"}]))
+    galaxy.refreshed(state.job_wrapper.job_id).state = ended
+    galaxy.model.context.commit()
+    runner.fail_job(state)
+    assert galaxy.refreshed(state.job_wrapper.job_id).state != States.RESUBMITTED
+    assert len(state.job_wrapper.failures) == 1
+
+
 def test_failing_itself_fails_once(galaxy: Galaxy) -> None:
     """A job whose failing raises is failed again, without the rules."""
     runner = galaxy.runner()
