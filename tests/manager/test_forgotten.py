@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from typing import List
 
@@ -236,6 +237,12 @@ def test_gone_while_pulsar_was_down(make_pulsar: MakePulsar, slurm: Slurm) -> No
     assert not (first.directory("untold") / "running").exists()
     first.shutdown()
     _vanish(slurm, list(ids.values()), True)
+    # Of the one only Pulsar's word is left, of the other only what its script made.
+    for name in ("told", "untold"):
+        (first.directory(name) / "metadata" / "job_stderr").write_text("")
+    for trace in ("working.orig", "outputs.orig", "configs.orig"):
+        shutil.rmtree(first.directory("told") / trace)
+    (first.directory("told") / "metadata" / "tool_stdout").unlink(missing_ok=True)
     again = make_pulsar(accounting="none")
     ends = {name: reason_of(again.end(name)) for name in ids}
     assert ends == {"told": "lost", "untold": "lost", "waited": "cancelled"}
