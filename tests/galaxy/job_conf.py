@@ -14,8 +14,10 @@ TIME_SCALE = 20
 #: Options of ``queued_slurm`` that spare tests the minutes that operators have.
 QUICK = {"type": "queued_slurm", "status_poll_interval": 0.5, "min_polling_interval": 0.3,
          "missing_grace": 3}
-#: Ends a job that sleeps after a minute, one that hogs at once.
+#: Ends a job that sleeps after a minute.
 TIGHT = "--time=1 --mem=40"
+#: Ends one that hogs; its time must not run out first on a busy machine.
+LITTLE_MEMORY = "--time=600 --mem=40"
 ENOUGH_MEMORY = "--time=1 --mem=400"
 #: As slurm-drmaa wants it; otherwise the same.
 TIGHT_DRMAA = "--time=00:01:00 --mem=40"

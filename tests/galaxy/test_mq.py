@@ -15,7 +15,7 @@ import pytest
 
 from tests.galaxy import rabbitmq
 from tests.galaxy.galaxy import Galaxy, states_of, times_resubmitted
-from tests.galaxy.job_conf import OURS, QUICK, TIGHT, TIME_SCALE, JobConf, rule
+from tests.galaxy.job_conf import LITTLE_MEMORY, OURS, QUICK, TIGHT, TIME_SCALE, JobConf, rule
 from tests.galaxy.rabbitmq import PrivateRabbit
 from tests.pulsar_server import PulsarServer, wait_until
 from tests.real import postgresql
@@ -60,21 +60,18 @@ class Where(NamedTuple):
         """Return the file that lets a tool with this name's UNTIL go on."""
         return self.home / f"{name}.go"
 
-    def submissions(self, job_id: int) -> int:
-        """Return how often the job came to Slurm."""
-        return sum(str(job_id) in job["name"].split("_") or job["name"] == str(job_id)
-                   for job in control.jobs(self.slurm))
+    def in_slurm(self, job_id: int) -> List[Dict[str, Any]]:
+        """Return Slurm's records of the job, one for each submission."""
+        return [job for job in control.jobs(self.slurm) if job["name"] == f"pulsar_{job_id}"]
 
     def running(self, job_id: int) -> None:
         """Wait until Galaxy says that the job runs."""
         self.galaxy.wait_for(job_id, ["running"], PATIENCE_S)
 
-    def slurm_is_done(self) -> None:
-        """Wait until no job is left in Slurm."""
-        wait_until(
-            lambda: all(job["state"] == "ended" for job in control.jobs(self.slurm)),
-            PATIENCE_S, "all jobs to end in Slurm",
-        )
+    def ended_in_slurm(self, job_id: int) -> None:
+        """Wait until Slurm has ended the job."""
+        wait_until(lambda: all(job["state"] == "ended" for job in self.in_slurm(job_id)),
+                   PATIENCE_S, f"job {job_id} to end in Slurm")
 
 
 def job_conf(home: Path, pulsar: PulsarServer, rabbit: PrivateRabbit) -> JobConf:
@@ -96,7 +93,7 @@ def job_conf(home: Path, pulsar: PulsarServer, rabbit: PrivateRabbit) -> JobConf
 
     memory = [rule("memory_limit_reached and attempt < 3", "small"),
               rule("memory_limit_reached and attempt <= 3", "big")]
-    environment("small", memory)
+    environment("small", memory, spec=LITTLE_MEMORY)
     environment("big", [], ROOMY="1", spec="--time=60 --mem=400")
     for handler in HANDLERS:
         conf.tool(f"{handler}__hogs", "small", handler=handler)
@@ -186,7 +183,7 @@ def test_three_kills_on_the_same_pulsar(where: Where) -> None:
     for job_id, job in zip(jobs, ended):
         assert (job["state"], times_resubmitted(job), job["destination"]) == ("ok", 3, "big"), job
         assert job["output"] == "fine\n"
-        assert where.submissions(job_id) == 4
+        assert len(where.in_slurm(job_id)) == 4
 
 
 @pytest.mark.parametrize("name, where_to", [("stays", "stays_on"), ("leaves", "elsewhere")])
@@ -246,7 +243,8 @@ def disturbed(where: Where, disturb: Callable[[], None], mend: Callable[[], None
     for job_id in jobs:
         where.running(job_id)
     disturb()
-    where.slurm_is_done()
+    for job_id in jobs:
+        where.ended_in_slurm(job_id)
     mend()
     for job_id in jobs:
         job = where.galaxy.wait_for_end(job_id, PATIENCE_S)

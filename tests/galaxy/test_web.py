@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.galaxy.galaxy import NEWEST, ROOT, python_of, settings
-from tests.galaxy.job_conf import OURS, QUICK, TIGHT, TIME_SCALE, JobConf, rule
+from tests.galaxy.job_conf import LITTLE_MEMORY, OURS, QUICK, TIGHT, TIME_SCALE, JobConf, rule
 from tests.galaxy.tools import write_tools
 from tests.pulsar_server import PulsarServer, free_port, wait_until
 from tests.simulated import control
@@ -87,7 +87,8 @@ def _job_conf(pulsar: PulsarServer) -> JobConf:
     for tool, (condition, _) in JOBS.items():
         conf.tool(tool, conf.environment(
             f"for_{tool}", "pulsar", [rule(condition)], url=pulsar.url,
-            default_file_action="transfer", submit_native_specification=TIGHT))
+            default_file_action="transfer",
+            submit_native_specification=LITTLE_MEMORY if "hogs" in tool else TIGHT))
     return conf
 
 
