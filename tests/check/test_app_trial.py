@@ -53,7 +53,11 @@ def living(slurm: Slurm) -> List[Any]:
 def test_the_reason_arrives(tmp_path: Path, slurm: Slurm) -> None:
     """PFR401 tells what Galaxy would be told; neither folder nor ledger has anything of it."""
     lines: List[str] = []
-    path = slurm_app(tmp_path, **QUICK, native_specification="--comment=mine --time=05:00:00")
+    ledger = tmp_path / "ledger.sqlite"
+    path = slurm_app(
+        tmp_path, **QUICK, native_specification="--comment=mine --time=05:00:00",
+        failure_ledger=str(ledger),
+    )
     found = run_trial(path, tmp_path, on_line=lambda trial, line: lines.append(line))
     assert codes(found) == {"PFR401"}
     assert "job 1 of Slurm ended" in found[0].what
@@ -64,7 +68,7 @@ def test_the_reason_arrives(tmp_path: Path, slurm: Slurm) -> None:
     assert "--comment=mine" in argv
     assert left_over(tmp_path) == []
     assert list((tmp_path / "staging").iterdir()) == []
-    assert list((tmp_path / "persisted").iterdir()) == []
+    assert list((tmp_path / "persisted").iterdir()) == [] and not ledger.exists()
 
 
 def test_it_is_not_sent(tmp_path: Path, slurm: Slurm) -> None:
