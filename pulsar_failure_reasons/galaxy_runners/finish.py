@@ -6,9 +6,10 @@ the job is finished as by stock.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
-from typing import Any, Callable
+from typing import Any, Iterator
 
 from galaxy import model
 from galaxy.tool_util.output_checker import DETECTED_JOB_STATE
@@ -26,14 +27,14 @@ NOT_RUN_AGAIN = frozenset({
 })
 
 
-def ask_handler_before_finish(runner: Any, job_state: Any) -> Callable[[], None]:
-    """Wrap ``finish`` of this job's wrapper; return what undoes it."""
+@contextlib.contextmanager
+def handler_asked_first(runner: Any, job_state: Any) -> Iterator[None]:
+    """In the block, ``finish`` of this job's wrapper asks the handler before it does its work."""
     wrapper = job_state.job_wrapper
     stock_finish = wrapper.finish
 
     @functools.wraps(stock_finish)
     def finish(tool_stdout: Any, tool_stderr: Any, *args: Any, **kwargs: Any) -> Any:
-        undo()
         exit_code = args[0] if args else kwargs.get("tool_exit_code")
         ask = functools.partial(
             _resubmitted, runner, job_state, tool_stdout, tool_stderr, exit_code, kwargs
@@ -46,11 +47,11 @@ def ask_handler_before_finish(runner: Any, job_state: Any) -> Callable[[], None]
                           wrapper.job_id, one_line(error))
         return stock_finish(tool_stdout, tool_stderr, *args, **kwargs)
 
-    def undo() -> None:
-        wrapper.__dict__.pop("finish", None)
-
     wrapper.finish = finish
-    return undo
+    try:
+        yield
+    finally:
+        del wrapper.finish
 
 
 def may_run_again(runner: Any, job_state: Any) -> bool:

@@ -170,11 +170,8 @@ class FailureReasonsMixin:
         """See Galaxy's; the rules are asked about a tool that failed."""
         # It is over; a kill on the way to resubmission might end the next attempt.
         job_state.stop_job = False
-        undo = finish.ask_handler_before_finish(self, job_state)
-        try:
+        with finish.handler_asked_first(self, job_state):
             super().finish_job(job_state)  # type: ignore[misc]
-        finally:
-            undo()
 
     def fail_job(self, job_state: Any, *args: Any, **kwargs: Any) -> None:
         """See Galaxy's; an error on the way fails the job instead of leaving it as it is."""

@@ -135,3 +135,5 @@ def test_results_that_cannot_be_collected(
     state = ended(
         galaxy, [{"condition": "unknown_error", "environment": "big"}], DETECTED_JOB_STATE.OK)
     assert outcome(galaxy, state) == (States.RESUBMITTED, "big", 0)
+    # Over as it is; by a message queue a kill might hit the next attempt.
+    assert galaxy.pulsar.asked_for("PUT", "/cancel") == []

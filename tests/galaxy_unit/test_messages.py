@@ -103,6 +103,18 @@ def test_rules_that_the_operator_took_away(galaxy: Galaxy) -> None:
     assert galaxy.refreshed(job).state == States.ERROR
 
 
+def test_rules_of_another_place(galaxy: Galaxy) -> None:
+    """What a resubmitted job still has of its earlier place does not count at the next one."""
+    runner = galaxy.runner("PulsarMQJobRunner")
+    earlier = galaxy.destination("tpv_one", "mq", rules=[AGAIN], configured=False)
+    sent(galaxy, runner, earlier)
+    now = galaxy.destination("tpv_two", "mq", configured=False)
+    now.params = {**earlier.params, **now.params}
+    job = sent(galaxy, runner, now, resubmitted=1)
+    galaxy.message(runner, job, "failed", {**MEMORY, "attempt": 2})
+    assert galaxy.refreshed(job).state == States.ERROR
+
+
 def test_rules_that_cannot_be_kept(galaxy: Galaxy) -> None:
     """A rule that is no plain data is not kept, and the job is sent all the same."""
     runner = galaxy.runner("PulsarMQJobRunner")
