@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, List
 
-from . import get_status, htcondor, memory, passes, real_slurm, ssh
+from . import get_status, htcondor, ledger, memory, passes, real_slurm, ssh
 from .report import Target, load, machine, say
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -55,7 +55,8 @@ def main() -> int:
     """Measure, write, and return the exit code."""
     load_before = load()
     measured: List[Any] = [
-        module.measure() for module in (passes, ssh, get_status, memory, htcondor, real_slurm)
+        module.measure()
+        for module in (passes, ssh, get_status, memory, htcondor, ledger, real_slurm)
     ]
     targets = [target for one in measured for target in one.targets()]
     sections = [*(one.section() for one in measured), startup_section()]

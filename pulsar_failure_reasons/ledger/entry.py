@@ -6,7 +6,6 @@ The DRM's own words in ``message`` and ``evidence`` are kept as they were record
 from __future__ import annotations
 
 import json
-import math
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -137,6 +136,6 @@ def _amounts(kind: str, amounts: Mapping[str, float]) -> Dict[str, Optional[floa
 
 
 def _amount(name: str, value: Optional[float]) -> Optional[float]:
-    if value is None or not (math.isfinite(value) and abs(value) <= _LARGEST):
+    if value is None or not abs(value) <= _LARGEST:  # also what is no number, or infinite
         return None
     return int(value) if name.endswith("_bytes") else float(value)

@@ -62,8 +62,8 @@ failures = sa.Table(
 )
 
 #: How many jobs ended in each hour (kept for ``HOURS_KEPT_S``) and in each day, two sets of rows
-#: told apart by ``span_s``. ``cause`` is empty for ends without a reason, ``tool_id`` for those whose
-#: tool is not known.
+#: told apart by ``span_s``. ``cause`` is empty for ends without a reason, ``tool_id`` for those
+#: whose tool is not known.
 ends = sa.Table(
     "ledger_ends",
     metadata,

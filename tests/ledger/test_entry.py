@@ -70,6 +70,11 @@ def test_attempts_are_told_apart() -> None:
     assert len(keys) == 4
 
 
+def test_the_record_knows_the_id_best() -> None:
+    """A server that has lost the id tells the same end as the one that recorded it."""
+    assert make_entry("main", "42", None, None, REASON).end_key == "4711"
+
+
 def test_odd_values_become_something_that_every_database_takes() -> None:
     """NUL and line ends are blanks, long ids are cut, numbers that are none are unknown."""
     entry = ended(

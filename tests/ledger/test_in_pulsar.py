@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
@@ -105,6 +106,9 @@ def test_killed_between_record_and_status(
     first.shutdown()
     assert not (first.directory("1") / "final_status").exists()
     before = json.loads(record.read_text())["recorded_at"]
+    # So that an end that is recorded anew would have another time.
+    wait_until(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > before, 15,
+               "the next second", 0.02)
     writer_module._writers.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pulsar_failure_reasons.observer._shared", {})
