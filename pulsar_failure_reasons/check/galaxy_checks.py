@@ -73,7 +73,9 @@ def check_resubmission(site: GalaxySite) -> Iterator[Finding]:
     environments = [*site.environments, *tpv, *_default(site)]
     yield from check_rules(site, environments)
     pulsar = [e for e in environments if site.is_pulsar(e.runner)]
-    if pulsar and not any(e.resubmit for e in pulsar) and not site.default_condition:
+    # Of what TPV's tools have, nobody knows where it will hold.
+    ruled = any(e.resubmit for e in environments if e in pulsar or e.runner is None)
+    if pulsar and not ruled:
         yield Finding("PFR532", f"environments: {', '.join(e.id for e in pulsar)}")
     yield from _file_actions(site, environments)
 

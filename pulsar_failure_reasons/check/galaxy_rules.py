@@ -147,10 +147,19 @@ def _target(site: GalaxySite, environment: Environment, rule: Rule) -> Iterator[
 
 def _is_unread(site: GalaxySite, environment: Environment) -> bool:
     """Tell whether nobody turns a rule's ``destination`` into what Galaxy reads."""
-    if environment.in_tpv and _version(site.told.get("tpv")) > (3, 2, 1):
+    if environment.in_tpv and _is_turned(site, environment):
         return False
     # Without a Galaxy to look at, the newest is meant.
     return not site.source.reads_destination
+
+
+def _is_turned(site: GalaxySite, environment: Environment) -> bool:
+    """Tell whether TPV, or our runner class, hands its ``destination`` on as ``environment``."""
+    tpv = site.told.get("tpv")
+    if tpv is None or _version(tpv) > (3, 2, 1):
+        return True
+    ours = site.is_ours(environment.runner) if environment.runner else site.any_is_ours()
+    return ours
 
 
 def _version(text: Optional[str]) -> Tuple[int, ...]:

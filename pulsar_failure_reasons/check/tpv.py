@@ -80,9 +80,13 @@ def _environments(content: Dict[str, Any]) -> Iterator[Environment]:
         if not isinstance(entries, dict):
             continue
         for name, entry in entries.items():
-            if not isinstance(entry, dict) or entry.get("abstract") or name == inherited:
+            if not isinstance(entry, dict):
                 continue
-            yield _environment(section, str(name), entries)
+            is_place = section == "destinations" and not (
+                entry.get("abstract") or name == inherited)
+            # What others inherit is checked where it stands, once.
+            if is_place or entry.get("resubmit"):
+                yield _environment(section, str(name), entries)
 
 
 def _environment(section: str, name: str, entries: Dict[str, Any]) -> Environment:

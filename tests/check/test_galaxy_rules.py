@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
@@ -231,13 +233,15 @@ def test_file_action(tmp_path: Path) -> None:
 # ---- TPV ------------------------------------------------------------------------------------
 
 
-def tpv(tmp_path: Path, content: Any, version: str = "3.3.0", **more: Any) -> List[Finding]:
+def tpv(
+    tmp_path: Path, content: Any, version: Optional[str] = "3.3.0", load: str = OURS, **more: Any
+) -> List[Finding]:
     """Return what is found with a TPV file beside job_conf.yml."""
     (tmp_path / "tpv.yml").write_text(
         content if isinstance(content, str) else yaml.safe_dump(content))
     dispatcher = {"runner": "dynamic_tpv", "tpv_config_files": ["tpv.yml"]}
     described = site(
-        tmp_path, conf(tpv_dispatcher=dispatcher), told={**TOLD, "tpv": version}, **more)
+        tmp_path, conf(load, tpv_dispatcher=dispatcher), told={**TOLD, "tpv": version}, **more)
     return list(check_resubmission(described))
 
 
@@ -259,9 +263,9 @@ def destinations(**rules: Any) -> Dict[str, Any]:
         ({"condition": "walltime_reached and attempt <= 3", "destination": "tpv_dispatcher"},
          "3.3.0", NEW, {"PFR520"}),
         ({"condition": "walltime_reached and attempt <= 3", "destination": "tpv_dispatcher"},
-         "3.2.1", NEW, {"PFR524"}),
+         "3.2.1", NEW, {"PFR520"}),
         ({"condition": "walltime_reached and attempt <= 3", "destination": "tpv_dispatcher"},
-         "3.2.1", OLD, {"PFR520"}),
+         None, NEW, {"PFR520"}),
         ({"condition": "waltime_reached", "destination": "tpv_dispatcher"},
          "3.3.0", NEW, {"PFR521"}),
         ({"condition": "walltime_reached", "destination": "pulsar_1"}, "3.3.0", NEW, {"PFR525"}),
@@ -270,12 +274,25 @@ def destinations(**rules: Any) -> Dict[str, Any]:
     ],
 )
 def test_tpv(
-    tmp_path: Path, rule: Any, version: str, source: GalaxySource, expected: Set[str]
+    tmp_path: Path, rule: Any, version: Optional[str], source: GalaxySource, expected: Set[str]
 ) -> None:
     """TPV's rules are judged by what TPV and Galaxy make of them."""
     found = tpv(tmp_path, destinations(again=rule), version, source=source)
     assert codes(found) == expected
     assert {f.about for f in found} == {"TPV destination pulsar_1"}
+
+
+def test_tpv_and_stock_runners(tmp_path: Path) -> None:
+    """PFR524: TPV 3.2.1 hands `destination` on, which our class reads and Galaxy 26.1 does not."""
+    rule = {"condition": "unknown_error and attempt <= 3", "destination": "tpv_dispatcher"}
+    content = destinations(again=rule)
+    for version, source, expected in (
+        ("3.2.1", NEW, {"PFR524"}), ("3.2.1", OLD, {"PFR520"}), ("3.3.0", NEW, {"PFR520"}),
+    ):
+        assert codes(tpv(tmp_path, content, version, STOCK, source=source)) == expected
+    tool = {"tools": {"default": {"resubmit": {"again": rule}}}}
+    assert codes(tpv(tmp_path, tool, "3.2.1", STOCK)) == {"PFR524"}
+    assert codes(tpv(tmp_path, tool, "3.2.1", OURS)) == {"PFR520"}
 
 
 def test_tpv_tools(tmp_path: Path) -> None:
@@ -285,6 +302,20 @@ def test_tpv_tools(tmp_path: Path) -> None:
                                      "bowtie": {"resubmit": [rule]}}})
     assert {(f.code, f.about) for f in found} == {
         ("PFR521", "TPV tool bwa"), ("PFR526", "TPV tool bowtie")}
+
+
+def test_tpv_inheritance(tmp_path: Path) -> None:
+    """Rules of an entry that all inherit are checked where they stand; so are the heirs'."""
+    rule = {"condition": "nothing", "environment": "local"}
+    found = tpv(tmp_path, {
+        "global": {"default_inherits": "default"},
+        "tools": {"default": {"resubmit": {"a": rule}}, "bwa": {"inherits": "default"}},
+        "destinations": {"base": {"abstract": True, "runner": "pulsar", "resubmit": {"b": rule}},
+                         "p": {"inherits": "base", "params": {"default_file_action": "copy"}}},
+    })
+    assert {(f.code, f.about) for f in found if f.code != "PFR531"} == {
+        ("PFR521", "TPV tool default"), ("PFR521", "TPV destination base"),
+        ("PFR521", "TPV destination p")}
 
 
 def test_tpv_files_that_are_not_read(tmp_path: Path) -> None:
@@ -369,3 +400,20 @@ def test_our_names() -> None:
 
     assert {name: CAUSE_TABLE[cause].runner_state for name, cause in causes.items() if cause} == (
         dict(RUNNER_STATE_OF_CAUSE))
+
+
+def test_the_examples_of_the_documentation(tmp_path: Path) -> None:
+    """Runners, rules and TPV's entries of docs/galaxy.md have no fault but that they are parts."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "galaxy.md"
+    seen: Set[str] = set()
+    for block in re.findall(r"^ *```yaml\n(.*?)^ *```", page.read_text(), re.S | re.M):
+        example = yaml.safe_load(textwrap.dedent(block))
+        if isinstance(example, dict) and "runners" in example:
+            found = list(run_checks(CHECKS, site(tmp_path, example)))
+            # It names environments that it does not show.
+            assert not {f.code for f in found if f.level.value == "error"} - {"PFR525"}
+            seen.add("job_conf")
+        elif isinstance(example, dict) and "destinations" in example:
+            assert not [f for f in tpv(tmp_path, example) if f.level.value == "error"]
+            seen.add("tpv")
+    assert seen == {"job_conf", "tpv"}
