@@ -44,16 +44,19 @@ class Answer:
 
     def find(self, watch: Watch) -> Optional[JobView]:
         """Return the job as the answer shows it, its elements folded into one; None if absent."""
-        external_id = watch.external_id
-        if external_id is None and watch.job_name is None:
-            views = _one_job([view for view in self._views if watch.works_here(view)])
-        elif external_id is None:
-            views = _one_job(self._by_name.get(watch.job_name or "", []))
-        else:
-            candidates = self._by_base_id.get(base_id(external_id), [])
-            views = [view for view in candidates if same_job(external_id, view.external_id)]
-        views = [view for view in views if watch.recognises(view)]
+        views = [view for view in self._candidates(watch) if watch.recognises(view)]
+        if watch.external_id is None:
+            views = _one_job(views)
         return combine_views(views) if views else None
+
+    def _candidates(self, watch: Watch) -> Sequence[JobView]:
+        external_id = watch.external_id
+        if external_id is not None:
+            candidates = self._by_base_id.get(base_id(external_id), [])
+            return [view for view in candidates if same_job(external_id, view.external_id)]
+        if watch.job_name is not None:
+            return self._by_name.get(watch.job_name, [])
+        return [view for view in self._views if watch.works_here(view)]
 
     def is_alive(self, external_id: str) -> bool:
         """Tell whether the answer shows any element of the job that has not ended."""

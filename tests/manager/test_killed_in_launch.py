@@ -1,4 +1,4 @@
-"""``pulsar-serve`` killed with SIGKILL while ``sbatch`` runs, which has submitted the job already."""
+"""``pulsar-serve`` killed with SIGKILL while ``sbatch`` runs and has submitted the job already."""
 
 from __future__ import annotations
 

@@ -288,18 +288,23 @@ def test_lost_external_id_of_a_job_with_a_name_of_its_own(pulsar: Pulsar, slurm:
         again.shutdown()
 
 
-def test_lost_external_id_and_two_jobs_of_that_name(pulsar: Pulsar, slurm: Slurm) -> None:
-    """Another server's job has the same name: neither is taken for ours."""
-    pulsar.submit("1", "sleep 600", "-t 60")
+@pytest.mark.parametrize("place", ["elsewhere", "in our folder"])
+def test_lost_external_id_and_two_jobs_of_that_name(
+    pulsar: Pulsar, slurm: Slurm, tmp_path: Path, place: str
+) -> None:
+    """Another server's is told by where it works; of two in our folder nobody knows which."""
+    external_id = pulsar.submit("1", "sleep 600", "-t 60")
     pulsar.wait_for("1", "running")
     pulsar.shutdown()
     (pulsar.directory("1") / "external_id").unlink()
-    control.run(slurm.state, "sbatch", "-J", "pulsar_1", "--wrap", "sleep 600")
+    folder = pulsar.directory("1") / "working" if place == "in our folder" else tmp_path
+    control.run(
+        slurm.state, "sbatch", "-J", "pulsar_1", "--wrap", "sleep 600", cwd=str(folder))
     again = Pulsar(pulsar.staging.parent, manager={"missing_grace": 60})
     try:
         again.status("1")
         again.wait_for_looks(2)
-        assert again.external_id("1") is None
+        assert again.external_id("1") == (external_id if place == "elsewhere" else None)
         assert again.status("1") == "running"
     finally:
         again.shutdown()

@@ -126,6 +126,24 @@ def test_job_is_found_again(killed: Killed) -> None:
     assert again.status("1") == "cancelled"
 
 
+def test_two_jobs_of_the_name(killed: Killed) -> None:
+    """Two servers of one user: ours is told from theirs by where it works."""
+    theirs = Killed(killed.site, killed.home / "other", killed.state).start()
+    their_id = theirs.submit("1", BEGAN)
+    first = killed.start()
+    external_id = first.submit("1", BEGAN)
+    for server in (theirs, first):
+        _began(server, "1")
+    killed.kill_in_launch(first, "1", "external_id")
+    again = killed.start()
+    again.wait_for("1", "running", timeout_s=20)
+    assert again.external_id("1") == external_id != their_id
+    again.proxy().kill("1")
+    assert theirs.wait_for("1", "running")["status"] == "running"
+    theirs.proxy().kill("1")
+    theirs.shutdown()
+
+
 def test_job_of_another_server_is_left_alone(killed: Killed) -> None:
     """A job of the same name that works elsewhere is not taken for ours, nor cancelled."""
     other_home = killed.home / "other"
