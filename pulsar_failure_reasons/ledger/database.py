@@ -115,7 +115,7 @@ class LedgerDatabase:
         try:
             os.stat(self._path)
         except FileNotFoundError:
-            return "there is no such file"
+            return "there is no such file; no job has ended yet, or it lies elsewhere"
         except OSError as why:
             return why.strerror or str(why)
         if self._read_only and not os.access(self._path, os.R_OK):

@@ -183,7 +183,7 @@ def read(path: Path) -> None:
 
 def test_reader_finds_no_file(path: Path) -> None:
     """It says so, and makes none."""
-    with pytest.raises(LedgerError, match=f"^the failure ledger {path}: there is no such file$"):
+    with pytest.raises(LedgerError, match=f"^the failure ledger {path}: there is no such file;"):
         read(path)
     assert not path.exists()
 

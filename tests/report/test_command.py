@@ -128,7 +128,8 @@ def test_empty_period(path: Path) -> None:
 def test_missing_ledger(tmp_path: Path) -> None:
     """The file's name; and none is made."""
     said = refusal(run("--ledger", str(tmp_path / "no.sqlite")))
-    assert said.endswith(f"the failure ledger {tmp_path / 'no.sqlite'}: there is no such file")
+    assert said.endswith(f"the failure ledger {tmp_path / 'no.sqlite'}: there is no such file; "
+                         "no job has ended yet, or it lies elsewhere")
     assert list(tmp_path.iterdir()) == []
 
 

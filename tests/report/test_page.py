@@ -125,3 +125,27 @@ def test_page_in_a_browser(page: Path, dark: bool, paper: object, text: str) -> 
     assert "<img" not in seen.dom
     assert "<title>Why Pulsar jobs failed</title>" in seen.dom
     assert chromium.background(page, dark=dark) == paper
+
+
+#: What a browser does when its reader switches to the dark: the media query's listeners are told.
+SWITCH = """<script>
+const listeners = [];
+window.matchMedia = () => ({ addEventListener: (name, call) => listeners.push([name, call]) });
+window.addEventListener("load", () => {
+  document.documentElement.style.setProperty("--text", "rgb(1, 2, 3)");
+  listeners.filter(([name]) => name === "change").forEach(([_, call]) => call());
+});
+</script></head>"""
+
+
+@pytest.mark.real
+def test_plots_follow_a_switch_of_the_scheme(page: Path, tmp_path: Path) -> None:
+    """The plots are drawn again when the reader's scheme changes while the page is open."""
+    require_real("Chromium", chromium.why_missing())
+    switching = tmp_path / "switching.html"
+    html = page.read_text(encoding="utf-8")
+    switching.write_text(html.replace("</head>", SWITCH, 1), encoding="utf-8")
+    seen = chromium.look(switching)
+    for name in PLOTS:
+        plot = drawn(seen.dom, name)
+        assert "fill: rgb(1, 2, 3)" in plot and f"fill: {TEXT_LIGHT}" not in plot, name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Optional
 
 import pytest
@@ -33,6 +34,17 @@ HOUR_S, DAY_S = 3600, 86400
 def test_period(since: str, until: Optional[str], period: Period) -> None:
     """Spans and dates in UTC, widened to full hours, or to full days where hours are gone."""
     assert parse_period(since, until, MONDAY) == period
+
+
+def test_dates_are_in_utc_wherever_the_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As all times of the ledger are."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert parse_period("2026-03-01", None, MONDAY).since == 1772323200
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()
 
 
 @pytest.mark.parametrize("text", ["yesterday", "7", "", "2026-13-01", "-7d"])
