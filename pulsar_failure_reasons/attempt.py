@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional
 
 ENV_NUMBER = "PULSAR_FAILURE_REASONS_ATTEMPT"
-ENV_GALAXY = "PULSAR_FAILURE_REASONS_GALAXY"
+ENV_GALAXY = "PULSAR_FAILURE_REASONS_ATTEMPT_OF"
 #: Added by the Pulsar that takes the job: managers may share one staging folder.
-ENV_MANAGER = "PULSAR_FAILURE_REASONS_MANAGER"
+ENV_MANAGER = "PULSAR_FAILURE_REASONS_ATTEMPT_AT"
 
 ARGUMENT_NUMBER = "failure_reasons_attempt"
 ARGUMENT_GALAXY = "failure_reasons_galaxy"

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_failure_reasons import wire
+from pulsar_failure_reasons import pulsar_hooks, switch, wire
+from pulsar_failure_reasons.attempt import Attempt
 from pulsar_failure_reasons.errors import RecordError
 from pulsar_failure_reasons.job_record import (
     clear_record,
@@ -246,9 +247,9 @@ def test_a_token_that_is_no_text_is_ignored() -> None:
 @pytest.mark.parametrize("launch_config, attempt", [
     ({"env": [{"name": "A", "value": "1"},
               {"name": "PULSAR_FAILURE_REASONS_ATTEMPT", "value": "3", "raw": False},
-              {"name": "PULSAR_FAILURE_REASONS_GALAXY", "value": "g"}]}, 3),
+              {"name": "PULSAR_FAILURE_REASONS_ATTEMPT_OF", "value": "g"}]}, 3),
     ({"env": [{"name": "PULSAR_FAILURE_REASONS_ATTEMPT", "value": "three"},
-              {"name": "PULSAR_FAILURE_REASONS_GALAXY", "value": "g"}]}, None),
+              {"name": "PULSAR_FAILURE_REASONS_ATTEMPT_OF", "value": "g"}]}, None),
     ({"env": [{"file": "/etc/profile"}, "text", None]}, None),
     ({"env": "text"}, None), ({}, None), ("text", None), (None, None),
 ])
@@ -262,3 +263,10 @@ def test_the_stored_reason_has_the_number_of_the_attempt(
     store_record(directory, REASON)
     loaded = load_record(directory)
     assert loaded is not None and loaded.attempt == attempt
+
+
+def test_the_names_in_a_jobs_environment_are_no_switches() -> None:
+    """A job that starts a Galaxy or a Pulsar itself does not switch anything there."""
+    names = {entry["name"] for entry in Attempt(1, "g", "m").env()}
+    assert len(names) == 3
+    assert names.isdisjoint({switch.VARIABLE, switch.GALAXY_VARIABLE, pulsar_hooks.OVERRIDE})

@@ -28,7 +28,6 @@ def keep_with_job(app: Any, destination: Any) -> None:
     """
     detach(destination)
     restore(app, destination)
-    destination.resubmit = [_in_galaxys_form(rule) for rule in destination.resubmit or []]
     destination.params[PARAM_DESTINATION] = kept_of(destination)
 
 
@@ -55,10 +54,15 @@ def kept_of(destination: Any) -> Dict[str, Any]:
 def restore(app: Any, destination: Any) -> None:
     """Give a destination that has only id and params the rest of what it had.
 
-    One that is configured is taken from there: the operator may have changed it.
+    One that is configured is taken from there: the operator may have changed it. The rules are
+    then in the form that this Galaxy reads.
     """
-    if destination.resubmit or destination.env:
-        return
+    if not (destination.resubmit or destination.env):
+        _take_what_it_had(app, destination)
+    destination.resubmit = [_in_galaxys_form(rule) for rule in destination.resubmit or []]
+
+
+def _take_what_it_had(app: Any, destination: Any) -> None:
     source = _configured(app, destination.id)
     if source is None:
         kept = destination.params.get(PARAM_DESTINATION)

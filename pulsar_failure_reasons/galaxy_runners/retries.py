@@ -47,7 +47,7 @@ def send_again(runner: Any, job_state: Any, at_most: int) -> bool:
         return False
     wrapper, destination = job_state.job_wrapper, job_state.job_destination
     job = wrapper.get_job()
-    params: Dict[str, Any] = {**destination.params, **(job.destination_params or {})}
+    params: Dict[str, Any] = dict(job.destination_params or {})
     done = _count(params.get(PARAM_RETRIES))
     if done >= at_most:
         return False

@@ -54,6 +54,16 @@ class Server(PulsarInProcess):
         }
         manager_endpoint_util.submit_job(self.proxy(manager), config)
 
+    def seems_postprocessed(self, job_id: str) -> Any:
+        """Have a job that has ended look as in Pulsar's last steps with it; return its index."""
+        active = self.proxy().active_jobs
+        wait_until(
+            lambda: job_id not in active.active_job_ids(active_status="postprocessing"),
+            20, "Pulsar to be done with the job", 0.02,
+        )
+        active.activate_job(job_id, active_status="postprocessing")
+        return active
+
     # ---- by REST ------------------------------------------------------------------------------
 
     def rest(self, method: str, path: str, **arguments: Any) -> Any:
@@ -95,5 +105,5 @@ def variables(attempt: Optional[int], galaxy: str) -> List[Dict[str, Any]]:
     return [
         *mine,
         {"name": "PULSAR_FAILURE_REASONS_ATTEMPT", "value": str(attempt), "raw": False},
-        {"name": "PULSAR_FAILURE_REASONS_GALAXY", "value": galaxy, "raw": False},
+        {"name": "PULSAR_FAILURE_REASONS_ATTEMPT_OF", "value": galaxy, "raw": False},
     ]

@@ -156,8 +156,11 @@ def test_message_of_another_galaxy(server: Server) -> None:
     }
 
 
-def test_an_attempt_that_is_still_active(server: Server, tmp_path: Path) -> None:
-    """It is not removed for the next one, which fails with its own number."""
+def test_an_attempt_that_is_still_active(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not removed for the next one, which fails with its own number, and at once."""
+    monkeypatch.setattr(pulsar_attempts, "POSTPROCESSING_ENDS_WITHIN_S", 3600)
     command = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo first"
     server.message("7", command, 1)
     with pytest.raises(pulsar_attempts.AttemptRefused, match="attempt 1 is still active"):
@@ -173,8 +176,7 @@ def test_an_attempt_that_pulsar_is_about_to_finish(
     """Pulsar tells of an end before it is done with the job: the next attempt waits for that."""
     server.message("7", "echo first; exit 3", 1)
     server.end("7")
-    active = server.proxy().active_jobs
-    active.activate_job("7", active_status="postprocessing")
+    active = server.seems_postprocessed("7")
     looked = threading.Event()
     stock_ids = active.active_job_ids
 
@@ -196,7 +198,7 @@ def test_one_that_is_never_finished(server: Server, monkeypatch: pytest.MonkeyPa
     """The wait has an end, and the next attempt then fails."""
     server.message("7", "echo first; exit 3", 1)
     server.end("7")
-    server.proxy().active_jobs.activate_job("7", active_status="postprocessing")
+    server.seems_postprocessed("7")
     monkeypatch.setattr(pulsar_attempts, "POSTPROCESSING_ENDS_WITHIN_S", 0.2)
     with pytest.raises(pulsar_attempts.AttemptRefused, match="still active"):
         server.message("7", "echo second", 2)
@@ -252,7 +254,7 @@ def test_a_directory_that_cannot_be_removed(
 
 def test_a_server_without_persistence(tmp_path: Path) -> None:
     """Without indexes of active jobs the final status alone tells that an attempt is over."""
-    server = Server(tmp_path, persistence_directory=None)
+    server = Server(tmp_path, persistence_directory="__none__")
     try:
         server.message("7", f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo first", 1)
         with pytest.raises(pulsar_attempts.AttemptRefused, match="still active"):
@@ -286,9 +288,10 @@ def test_the_jobs_environment(server: Server) -> None:
     assert out(server.end("7")) == "kept 2"
     stored = json.loads((server.directory("7") / "launch_config").read_text())
     found = {entry["name"]: entry["value"] for entry in stored["env"]}
+    assert len(stored["env"]) == 4
     assert found == {
         "MINE": "kept", "PULSAR_FAILURE_REASONS_ATTEMPT": "2",
-        "PULSAR_FAILURE_REASONS_GALAXY": ONE, "PULSAR_FAILURE_REASONS_MANAGER": "_default_",
+        "PULSAR_FAILURE_REASONS_ATTEMPT_OF": ONE, "PULSAR_FAILURE_REASONS_ATTEMPT_AT": "_default_",
     }
 
 

@@ -60,7 +60,7 @@ def test_a_set_up_over_rest_says_it_too(galaxy: Galaxy) -> None:
 def test_each_galaxy_has_a_word_of_its_own(galaxy: Galaxy) -> None:
     """Same for all jobs of one, other for another secret or another address; not the secret."""
     def word() -> str:
-        return variables(client_of(galaxy, galaxy.runner()))["PULSAR_FAILURE_REASONS_GALAXY"]
+        return variables(client_of(galaxy, galaxy.runner()))["PULSAR_FAILURE_REASONS_ATTEMPT_OF"]
 
     from galaxy.security.idencoding import IdEncodingHelper
 

@@ -9,6 +9,8 @@ import pytest
 from galaxy.jobs.runners import AsynchronousJobState, JobState
 from galaxy.jobs.runners.state_handlers import resubmit
 
+from pulsar_failure_reasons.galaxy_runners import conditions
+
 from .stub import MEMORY, WALLTIME, Galaxy, States, because
 
 NAMES = (
@@ -127,6 +129,34 @@ def test_output_that_did_not_come_back(galaxy: Galaxy) -> None:
     state.runner_state = state.runner_states.JOB_OUTPUT_NOT_RETURNED_FROM_CLUSTER
     runner.fail_job(state)
     assert galaxy.refreshed(state.job_wrapper.job_id).state == States.RESUBMITTED
+
+
+def test_a_later_galaxy_that_has_a_name_itself(galaxy: Galaxy) -> None:
+    """Its own meaning counts."""
+    class Context:
+        """A context of a rule, as a later Galaxy may have it."""
+
+        def __init__(self, job_state: Any) -> None:
+            self._job_state, self._lazy_context = job_state, None
+
+        def safe_eval(self, condition: str) -> Any:
+            """Look the name up."""
+            self._lazy_context = self._lazy_context or {"attempt": 1, "preempted": "its own"}
+            return self._lazy_context[condition]
+
+    later = SimpleNamespace(
+        __name__="later", _ExpressionContext=Context, JobState=JobState, MESSAGES={})
+    conditions.install(later)
+    context = later._ExpressionContext(SimpleNamespace())
+    assert context.safe_eval("preempted") == "its own"
+    assert context.safe_eval("node_failure") is False
+
+
+def test_a_later_galaxy_without_the_seam(caplog: pytest.LogCaptureFixture) -> None:
+    """One warning says that rules do not know the names."""
+    conditions.install(SimpleNamespace(__name__="later"))
+    (record,) = [r for r in caplog.records if "are not known to its rules" in r.getMessage()]
+    assert record.name == "galaxy.pulsar_failure_reasons.conditions"
 
 
 def test_put_in_once(galaxy: Galaxy) -> None:

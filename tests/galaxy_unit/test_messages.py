@@ -94,6 +94,16 @@ def test_the_older_key_of_tpv(galaxy: Galaxy) -> None:
     assert galaxy.refreshed(job).destination_id == "big"
 
 
+def test_the_older_key_in_job_conf(galaxy: Galaxy) -> None:
+    """Also where the rule is looked up in job_conf, for a message or after a restart."""
+    runner = galaxy.runner("PulsarMQJobRunner")
+    galaxy.destination("big", "mq")
+    rule = {"condition": "memory_limit_reached", "destination": "big"}
+    job = sent(galaxy, runner, galaxy.destination("cluster", "mq", rules=[rule]))
+    galaxy.message(runner, job, "failed", MEMORY)
+    assert galaxy.refreshed(job).destination_id == "big"
+
+
 def test_rules_that_the_operator_took_away(galaxy: Galaxy) -> None:
     """For a place in job_conf its present rules count, not those that the job was sent with."""
     runner = galaxy.runner("PulsarMQJobRunner")
