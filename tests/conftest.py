@@ -13,7 +13,7 @@ TESTS = Path(__file__).resolve().parent
 
 #: Tests whose jobs run in a simulated DRM. They wait more than they compute.
 SIMULATED = (
-    "manager*/*", "test_reconcile.py", "check/test_app_*", "tour/*", "test_fake_*",
+    "manager*/*", "attempts/*", "test_reconcile.py", "check/test_app_*", "tour/*", "test_fake_*",
     "real/test_*_contract.py",
 )
 #: Those of them that ``make test-fast`` runs too: rows of the table, recorded answers. Not those of
