@@ -14,7 +14,16 @@ import pytest
 import yaml
 
 from tests.galaxy.galaxy import NEWEST, ROOT, python_of, settings
-from tests.galaxy.job_conf import LITTLE_MEMORY, OURS, QUICK, TIGHT, TIME_SCALE, JobConf, rule
+from tests.galaxy.job_conf import (
+    LITTLE_MEMORY,
+    OURS,
+    QUICK,
+    STOCK,
+    TIGHT,
+    TIME_SCALE,
+    JobConf,
+    rule,
+)
 from tests.galaxy.tools import write_tools
 from tests.pulsar_server import PulsarServer, free_port, wait_until
 from tests.simulated import control
@@ -22,12 +31,14 @@ from tests.simulated import control
 pytestmark = pytest.mark.galaxy
 
 PATIENCE_S = 240
-#: Tool -> (condition of its rule, state that it comes to).
+#: What gives Galaxy's own classes what ours have.
+OPT_IN = {"PULSAR_FAILURE_REASONS_GALAXY": "1"}
+#: Tool -> (its runner, condition of its rule, state that it comes to).
 JOBS = {
-    "walltime__sleeps": ("walltime_reached", "ok"),
-    "memory__hogs": ("memory_limit_reached", "ok"),
-    "tool__fails": ("tool_detected_failure", "ok"),
-    "other_rule__sleeps": ("memory_limit_reached", "error"),
+    "walltime__sleeps": ("ours", "walltime_reached", "ok"),
+    "memory__hogs": ("opted_in", "memory_limit_reached", "ok"),
+    "tool__fails": ("opted_in", "tool_detected_failure", "ok"),
+    "other_rule__sleeps": ("ours", "memory_limit_reached", "error"),
 }
 
 
@@ -83,10 +94,11 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 
 def _job_conf(pulsar: PulsarServer) -> JobConf:
     conf = JobConf()
-    conf.runner("pulsar", f"{OURS}:PulsarRESTJobRunner")
-    for tool, (condition, _) in JOBS.items():
+    conf.runner("ours", f"{OURS}:PulsarRESTJobRunner")
+    conf.runner("opted_in", f"{STOCK}:PulsarRESTJobRunner")  # by OPT_IN
+    for tool, (runner, condition, _) in JOBS.items():
         conf.tool(tool, conf.environment(
-            f"for_{tool}", "pulsar", [rule(condition)], url=pulsar.url,
+            f"for_{tool}", runner, [rule(condition)], url=pulsar.url,
             default_file_action="transfer",
             submit_native_specification=LITTLE_MEMORY if "hogs" in tool else TIGHT))
     return conf
@@ -107,7 +119,7 @@ def _start(home: Path, conf: JobConf, master: Web) -> "subprocess.Popen[bytes]":
              "--host", "127.0.0.1", "--port", master.url.rpartition(":")[2]],
             cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             env={**os.environ, "PATH": path, "GALAXY_CONFIG_FILE": str(home / "galaxy.yml"),
-                 "PYTHONPATH": str(ROOT)},
+                 "PYTHONPATH": str(ROOT), **OPT_IN},
         )
 
 
@@ -122,7 +134,7 @@ def test_jobs_over_the_api(web: Web) -> None:
 
     wait_until(lambda: all(state in ("ok", "error", "deleted") for state in states().values()),
                PATIENCE_S, "the jobs to end", 1)
-    assert states() == {tool: state for tool, (_, state) in JOBS.items()}
+    assert states() == {tool: state for tool, (_, _, state) in JOBS.items()}
     contents = web.ask(f"histories/{history}/contents?details=all&v=dev")
     told = {item["name"] + item["state"]: item["misc_info"] for item in contents}
     assert any("walltime limit is 60 s" in (text or "") for text in told.values()), told
