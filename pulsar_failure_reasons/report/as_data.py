@@ -9,7 +9,7 @@ import re
 from datetime import datetime, timezone
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from .build import Group, Report
+from .build import Group, Report, without_cause
 from .queries import TIMES
 from .words import show_value
 
@@ -83,8 +83,10 @@ _METRICS = (
 def render_prometheus(report: Report) -> str:
     """Return Prometheus' text format 0.0.4, for a textfile collector or a scrape."""
     samples = (
-        [(_labels(report, group), group.failures) for group in report.groups],
-        _ends_samples(report),
+        [(_labels(report.by, group.values), group.failures) for group in report.groups],
+        # Without the cause, so that their sum is that of all ends.
+        [(_labels(without_cause(report.by), values), count) for values, count in report.ends_by]
+        or [({}, report.ends)],
         [({"node": node.node}, node.failures) for node in report.nodes],
     )
     lines: List[str] = []
@@ -94,22 +96,10 @@ def render_prometheus(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _labels(report: Report, group: Group, left_out: Sequence[str] = ()) -> Dict[str, str]:
+def _labels(by: Sequence[str], values: Sequence[Any]) -> Dict[str, str]:
     return {
-        name: "" if value is None else show_value(name, value)
-        for name, value in zip(report.by, group.values)
-        if name not in left_out
+        name: "" if value is None else show_value(name, value) for name, value in zip(by, values)
     }
-
-
-def _ends_samples(report: Report) -> List[Tuple[Dict[str, str], int]]:
-    """Return the ends without a cause, which an end may not have, so that sums are true."""
-    found: Dict[Tuple[str, ...], Tuple[Dict[str, str], int]] = {}
-    for group in report.groups:
-        labels = _labels(report, group, ("cause", "fault"))
-        if group.ends is not None and labels:
-            found[tuple(labels.values())] = labels, group.ends
-    return list(found.values()) or [({}, report.ends)]
 
 
 def _label_text(labels: Mapping[str, str]) -> str:
@@ -132,21 +122,25 @@ def render_influx(report: Report, now: float) -> str:
 
 
 def _influx_lines(report: Report, now: int) -> Iterator[str]:
-    total = {"failures": report.failures, "ends": report.ends}
-    yield _influx_line("pulsar_ends", {}, total, None, now)
+    for values, count in report.ends_by or [((), report.ends)]:
+        tags, moment = _tags(without_cause(report.by), values, now)
+        yield _influx_line("pulsar_ends", tags, {"ends": count}, None, moment)
     for group in report.groups:
-        tags = {
-            name: value for name, value in zip(report.by, group.values)
-            if name not in TIMES and value is not None
-        }
-        times = [value for name, value in zip(report.by, group.values) if name in TIMES]
+        tags, moment = _tags(report.by, group.values, now)
         fields = {"failures": group.failures, "ends": group.ends}
-        moment = times[0] if times else now
         yield _influx_line("pulsar_failures", tags, fields, group.rate, moment)
     for node in report.nodes:
         yield _influx_line(
             "pulsar_node_failures", {"node": node.node}, {"failures": node.failures}, None, now
         )
+
+
+def _tags(by: Sequence[str], values: Sequence[Any], now: int) -> Tuple[Dict[str, str], int]:
+    """Return the tags of some values, and their time where one of them is one."""
+    pairs = [(name, value) for name, value in zip(by, values) if value is not None]
+    moments = [value for name, value in pairs if name in TIMES]
+    tags = {name: value for name, value in pairs if name not in TIMES}
+    return tags, moments[0] if moments else now
 
 
 def _influx_line(

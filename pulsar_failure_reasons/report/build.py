@@ -91,7 +91,11 @@ class Limit:
 
 @dataclass(frozen=True)
 class Report:
-    """What the ledger tells of a period; ``place`` is the ledger's, for people."""
+    """What the ledger tells of a period; ``place`` is the ledger's, for people.
+
+    ``ends_by`` is all ends by those dimensions that also an end without a cause has (not
+    ``cause`` and ``fault``); empty by node.
+    """
 
     place: str
     period: Period
@@ -99,6 +103,7 @@ class Report:
     ends: int
     failures: int
     groups: Tuple[Group, ...]
+    ends_by: Tuple[Tuple[Values, int], ...]
     nodes: Tuple[Node, ...]
     limits: Tuple[Limit, ...]
 
@@ -140,13 +145,15 @@ def build_report(
         )
     with database.transaction() as connection:
         by_tool = count_ends(connection, ("tool",), period)
+        groups, ends_by = _groups(connection, period, tuple(by), by_tool)
         return Report(
             place=database.shown,
             period=period,
             by=tuple(by),
             ends=sum(row.jobs for row in by_tool),
             failures=sum(row.jobs for row in by_tool if row.key["cause"] != NO_CAUSE),
-            groups=_groups(connection, period, tuple(by), by_tool),
+            groups=groups,
+            ends_by=ends_by,
             nodes=_worst_nodes(connection, period, top),
             limits=_limits(connection, period, by_tool, top),
         )
@@ -157,28 +164,49 @@ def build_report(
 
 def _groups(
     connection: sa.Connection, period: Period, by: Tuple[str, ...], by_tool: Sequence[CountRow]
-) -> Tuple[Group, ...]:
+) -> Tuple[Tuple[Group, ...], Tuple[Tuple[Values, int], ...]]:
+    """Return the groups, and all ends by what also an end without a cause has."""
+    all_ends: Mapping[Values, int] = {}
     if "node" in by:
-        rows = count_failures(connection, by, period)
-        counts = added_up(rows, lambda key: _values(key, by))
-        groups = [Group(values, count, None) for values, count in counts.items()]
+        groups = _groups_by_node(connection, period, by)
     else:
         known = set(by) <= {"cause", "fault", "tool"}
         ended = by_tool if known else count_ends(connection, by, period)
-        counts = added_up(
-            [row for row in ended if row.key["cause"] != NO_CAUSE], lambda key: _values(key, by)
-        )
         # A cause is no property of an end that had none: its rate is of all ends beside it.
-        beside = tuple(name for name in by if name not in ("cause", "fault"))
-        all_ends = added_up(ended, lambda key: _values(key, beside))
-        groups = [
-            Group(values, count, all_ends[_kept(values, by, beside)])
-            for values, count in counts.items()
-        ]
-        if beside == by:
-            # A tool that never fails is worth a row: its rate is 0.
-            groups += [Group(v, 0, count) for v, count in all_ends.items() if v not in counts]
-    return tuple(sorted(groups, key=lambda group: _order(group, by)))
+        all_ends = added_up(ended, lambda key: _values(key, without_cause(by)))
+        groups = _groups_of_ends(ended, by, all_ends)
+    ordered = sorted(groups, key=lambda group: _order(group, by))
+    return tuple(ordered), tuple(sorted(all_ends.items(), key=lambda item: str(item[0])))
+
+
+def without_cause(by: Sequence[str]) -> Tuple[str, ...]:
+    """Return those dimensions that also an end without a cause has."""
+    return tuple(name for name in by if name not in ("cause", "fault"))
+
+
+def _groups_by_node(
+    connection: sa.Connection, period: Period, by: Tuple[str, ...]
+) -> List[Group]:
+    rows = count_failures(connection, by, period)
+    counts = added_up(rows, lambda key: _values(key, by))
+    return [Group(values, count, None) for values, count in counts.items()]
+
+
+def _groups_of_ends(
+    ended: Sequence[CountRow], by: Tuple[str, ...], all_ends: Mapping[Values, int]
+) -> List[Group]:
+    beside = without_cause(by)
+    counts = added_up(
+        [row for row in ended if row.key["cause"] != NO_CAUSE], lambda key: _values(key, by)
+    )
+    groups = [
+        Group(values, count, all_ends[_kept(values, by, beside)])
+        for values, count in counts.items()
+    ]
+    if beside == by:
+        # A tool that never fails is worth a row: its rate is 0.
+        groups += [Group(v, 0, count) for v, count in all_ends.items() if v not in counts]
+    return groups
 
 
 def _values(key: Key, by: Sequence[str]) -> Values:

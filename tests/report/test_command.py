@@ -61,7 +61,7 @@ def app_yml(folder: Path, app: Dict[str, Any]) -> str:
         ("json", '{\n  "version": 1,\n'),
         ("csv", "cause,failures,ends,rate\n"),
         ("prometheus", "# HELP pulsar_failures_in_period "),
-        ("influx", "pulsar_ends failures=9i,ends=20i "),
+        ("influx", "pulsar_ends ends=20i "),
         ("tpv", "# Memory for tools whose jobs were killed for memory"),
         ("html", "<!DOCTYPE html>\n"),
     ],

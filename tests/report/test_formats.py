@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import List
 
 import pytest
+import yaml
 
 from pulsar_failure_reasons.ledger.database import LedgerDatabase
 from pulsar_failure_reasons.reason import Cause
@@ -99,13 +100,21 @@ pulsar_failures_in_period{manager="big",cause="cancelled"} 1
 pulsar_failures_in_period{manager="big",cause="lost"} 1
 # HELP pulsar_ends_in_period Ended jobs, with or without a failure reason, in the period.
 # TYPE pulsar_ends_in_period gauge
-pulsar_ends_in_period{manager="main"} 14
 pulsar_ends_in_period{manager="big"} 6
+pulsar_ends_in_period{manager="main"} 14
 # HELP pulsar_node_failures_in_period Failures of the infrastructure on a node, in the period.
 # TYPE pulsar_node_failures_in_period gauge
 pulsar_node_failures_in_period{node="n3"} 3
 """
     assert "\npulsar_ends_in_period 20\n" in render_prometheus(report(ledger))
+
+
+def test_prometheus_tells_all_ends(tmp_path: Path) -> None:
+    """Also those of a tool that never failed, which has no sample by cause."""
+    database(tmp_path / "x").write([ended("1", Cause.MEMORY), ended("2", tool="cat")])
+    lines = render_prometheus(report(database(tmp_path / "x", read_only=True), "tool,cause"))
+    assert [line for line in lines.splitlines() if line.startswith("pulsar_ends")] == [
+        'pulsar_ends_in_period{tool="cat"} 1', 'pulsar_ends_in_period{tool="hisat2"} 1']
 
 
 def test_prometheus_escapes(tmp_path: Path) -> None:
@@ -117,7 +126,10 @@ def test_prometheus_escapes(tmp_path: Path) -> None:
 def test_influx(ledger: LedgerDatabase) -> None:
     """Line protocol in nanoseconds; a group by time at its own time, no tag without a value."""
     assert render_influx(report(ledger, "day,tool"), NOW).splitlines() == [
-        "pulsar_ends failures=9i,ends=20i 1772533200000000000",
+        "pulsar_ends,tool=hisat2 ends=1i 1771804800000000000",
+        "pulsar_ends,tool=bwa ends=8i 1772409600000000000",
+        "pulsar_ends,tool=hisat2 ends=10i 1772409600000000000",
+        "pulsar_ends ends=1i 1772409600000000000",
         "pulsar_failures,tool=hisat2 failures=1i,ends=1i,rate=1.000000 1771804800000000000",
         "pulsar_failures,tool=bwa failures=4i,ends=8i,rate=0.500000 1772409600000000000",
         "pulsar_failures,tool=hisat2 failures=3i,ends=10i,rate=0.300000 1772409600000000000",
@@ -142,6 +154,15 @@ def test_tpv(tmp_path: Path) -> None:
         "    mem: 2",
     ]
     assert all(line.startswith("#") for line in text.splitlines()[:-4])
+    assert yaml.safe_load(text) == {
+        "tools": {"toolshed.g2.bx.psu.edu/repos/iuc/hisat2/hisat2/.*": {"mem": 2}}}
+
+
+@pytest.mark.parametrize("tool", ["123", "null", "- a: b", "'\"", "*x", "é # y"])
+def test_tpv_of_odd_tools(tmp_path: Path, tool: str) -> None:
+    """A key is text to YAML, whatever it looks like."""
+    (key,) = yaml.safe_load(render_tpv(report(odd_tool(tmp_path, tool))))["tools"]
+    assert key == tool.replace("*", r"\*")
 
 
 def test_tpv_takes_versions_together(tmp_path: Path) -> None:
