@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -135,9 +136,9 @@ def test_what_would_change(
     assert site.contents() == before
     assert told.code == 1
     assert told.err == "4 jobs would change; --apply does it while Pulsar is stopped\n"
-    begins = [line.partition(": the ")[0] for line in told.lines]
+    begins = [re.split(": the |: killed after", line)[0] for line in told.lines]
     assert begins == [
-        f"_default_/limit {ids['limit']}: queued -> failed (walltime): killed after 60 s",
+        f"_default_/limit {ids['limit']}: queued -> failed (walltime)",
         f"_default_/ran {ids['ran']}: running -> failed (lost)",
         f"_default_/waited {ids['waited']}: queued -> failed (cancelled): cancelled outside Galaxy:"
         f" it had not begun when Slurm forgot it (Slurm job {ids['waited']})",
@@ -335,6 +336,9 @@ def test_cannot_run(make_site: MakeSite, reconcile: Reconcile, tmp_path: Path) -
     }))
     told = reconcile(site, "--apply")
     assert told.code == 2 and "switches persistence off" in told.err
+    site.app_yml.write_text(yaml.safe_dump({"manager": {"type": "queued_python"}}))
+    told = reconcile(site)
+    assert told.code == 2 and "has no manager of the types queued_cli_classified" in told.err
     assert os.listdir(tmp_path / "staging") == []
 
 

@@ -80,8 +80,17 @@ def _tell(count: int, applies: bool, failures: List[str]) -> None:
 
 def _reconcile(config: AppConfig, applies: bool) -> "Tuple[List[Change], List[str]]":
     """Return what changes and, with ``applies``, what could not be written."""
-    from pulsar_failure_reasons.managers.reconciling import build_manager, look, watches_of
+    from pulsar_failure_reasons.managers.reconciling import (
+        MANAGERS,
+        build_manager,
+        look,
+        watches_of,
+    )
 
+    if not any(found.type in MANAGERS for found in config.managers):
+        raise ConfigurationError(
+            f"{config.path} has no manager of the types {', '.join(sorted(MANAGERS))}"
+        )
     watches = []
     for found in config.managers:
         manager = build_manager(
