@@ -60,7 +60,6 @@ class Galaxy:
         self.log = home / f"{server_name}.log"
         self._python = python_of(release)
         self._env = dict(env or {})
-        self._server_name = server_name
         self._process: Optional["subprocess.Popen[str]"] = None
         self._selector = selectors.DefaultSelector()
         home.mkdir(parents=True, exist_ok=True)

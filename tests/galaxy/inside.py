@@ -25,7 +25,6 @@ class Inside:
         # For jobs; this process has imported Galaxy's own galaxy_ext by now.
         os.environ["PYTHONPATH"] = NO_METADATA
         self.app: Any = UniverseApplication(is_webapp=False, **config)
-        self._histories: Dict[int, Any] = {}
 
     def submit(self, tool: str, inputs: Dict[str, Any]) -> int:
         """Run a tool in a new history; return the job's id."""
@@ -91,7 +90,7 @@ class Inside:
         session.commit()
         return bool(marked)
 
-    def shut_down(self) -> bool:
+    def shut_down(self) -> bool:  # asked for by its name
         """Stop Galaxy as its own server does."""
         self.app.shutdown()
         return True
