@@ -71,7 +71,8 @@ def _mark(folder: Path, **told: Any) -> None:
     (folder / MARK).write_text(json.dumps({**base, **told}))
 
 
-def test_without_locks(tmp_path: Path, no_locks: None) -> None:
+@pytest.mark.usefixtures("no_locks")
+def test_without_locks(tmp_path: Path) -> None:
     """The process of the mark is looked for: this one is at it, one that is gone is not."""
     with launch_mark(str(tmp_path), "cluster"):
         assert dead_launch(str(tmp_path)) is None
@@ -90,7 +91,8 @@ def test_without_locks(tmp_path: Path, no_locks: None) -> None:
         pytest.param({"pid": None}, None, id="no_number"),
     ],
 )
-def test_without_locks_others(tmp_path: Path, no_locks: None, told: Any, dead: Any) -> None:
+@pytest.mark.usefixtures("no_locks")
+def test_without_locks_others(tmp_path: Path, told: Any, dead: Any) -> None:
     """Of another host nobody knows; a container's only process always has the number 1."""
     _mark(tmp_path, **told)
     assert dead_launch(str(tmp_path)) == dead
@@ -130,7 +132,8 @@ def test_servers_share_a_command_does_not(tmp_path: Path) -> None:
     third.close()
 
 
-def test_server_lock_where_nobody_can_tell(tmp_path: Path, no_locks: None) -> None:
+@pytest.mark.usefixtures("no_locks")
+def test_server_lock_where_nobody_can_tell(tmp_path: Path) -> None:
     """No locks, or no folder: a server works all the same, a command is told."""
     path = str(tmp_path / "m-failure-reasons.lock")
     assert hold_as_server(path, wait=False) is None
