@@ -141,9 +141,11 @@ def test_reasons_are_off(
 
 
 def test_ledger_that_cannot_be_written(
-    make_pulsar: MakePulsar, tmp_path: Path, caplog: pytest.LogCaptureFixture  # noqa: F811
+    make_pulsar: MakePulsar, tmp_path: Path, caplog: pytest.LogCaptureFixture,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Jobs end as ever, with their reasons; the log has one warning for all of them."""
+    monkeypatch.setattr(writer_module, "FLUSH_TIMEOUT_S", 0.1)  # it will be in vain
     (tmp_path / "file").touch()
     with caplog.at_level(logging.INFO, LOGGER):
         server = make_pulsar(failure_ledger=str(tmp_path / "file" / "x.sqlite"))
