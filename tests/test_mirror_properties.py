@@ -11,12 +11,15 @@ import random
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import pulsar_failure_reasons
 from pulsar_failure_reasons.mirror import GALAXY, PULSAR, Report, Tree, compare_trees
 from pulsar_failure_reasons.mirror.findings import PARTS_OF_FILES
+
+pytestmark = pytest.mark.slow
 
 PACKAGE = Path(pulsar_failure_reasons.__file__).parent
 LARGEST_BYTES = 10_000  # for the time that it takes

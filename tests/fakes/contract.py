@@ -206,6 +206,8 @@ def play(run, workdir):
         ask([word.replace("ARRAY", array_id) for word in argv], argv)
     for answer in answers[-len(ARRAY + ARRAY_QUERIES):]:
         answer["stdout"] = answer["stdout"].replace(workdir, "WORKDIR")
+        # First: the array's id may be the minute of a time.
+        answer["stdout"] = TIME.sub("TIME", answer["stdout"])
         answer["stdout"] = re.sub(
             r"\b%s\b|(?<=\b)%s(?=_)" % (array_id, array_id), "ARRAY", answer["stdout"]
         )
@@ -236,8 +238,9 @@ def _wait_accounting(run):
         time.sleep(0.2)
 
 
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 MASKS = [
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"), "TIME"),
+    (TIME, "TIME"),
     (re.compile(r"365-00:00:00"), "UNLIMITED"),  # the backfill scheduler's way to put it
     (re.compile(r"525600"), "UNLIMITED"),
     (re.compile(r"Priority=[1-9]\d*"), "Priority=N"),
