@@ -116,7 +116,8 @@ def simulated_slurm(home: Path) -> Iterator[Site]:
 
     state = control.create(home, time_scale=20)
     try:
-        yield Site("the simulated Slurm of tests/fakes", control.environment(state))
+        name = "the simulated Slurm of tests/fakes, its clock 20 times as fast"
+        yield Site(name, control.environment(state))
     finally:
         control.stop_all(state)
 

@@ -196,7 +196,10 @@ CODES: Dict[str, Code] = {
         _ERROR, "the folder cannot be written by this user",
         "check as Pulsar's user; else correct owner or mode",
     ),
-    "PFR303": Code(_INFO, "the folder is not there yet; Pulsar will make it"),
+    "PFR303": Code(
+        _INFO, "the folder is not there yet; Pulsar will make it",
+        "if Pulsar has run already: check in its folder, where relative paths begin",
+    ),
     "PFR304": Code(
         _ERROR, "the folder is not there, and this user cannot make it",
         "make it, for Pulsar's user",
