@@ -53,7 +53,9 @@ def _missing(folder: str, about: str) -> Finding:
     why_not = why_not_made(folder)
     if why_not:
         return Finding("PFR304", why_not, about)
-    return Finding("PFR303", f"{folder} is not there yet", about)
+    return Finding(
+        "PFR303", f"{folder} is not there yet (if Pulsar has run: check in its folder)", about
+    )
 
 
 def why_not_made(folder: str) -> str:
