@@ -61,6 +61,11 @@ def load_app_config(path: str) -> AppConfig:
             app_conf_path=path, config_dir=os.path.dirname(os.path.abspath(path))
         )
         return _as_app_config(path, options)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ConfigurationError(
+            f"{path} cannot be read as an app.yml: it must be a mapping of options, and so must "
+            f"each manager in it ({error})"
+        ) from None
     except ConfigurationError:
         raise
     except Exception as error:  # Pulsar and yaml raise what they like on a bad file

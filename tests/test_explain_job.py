@@ -125,7 +125,8 @@ def test_no_such_job(
 
 @pytest.mark.parametrize(
     "text, says",
-    [(None, "No such file"), ("manager: [", "app.yml"), ("manager: 3\n", "app.yml")],
+    [(None, "No such file"), ("manager: [", "app.yml"), ("manager: 3\n", "mapping"),
+     ("- manager\n", "mapping")],
 )
 def test_a_bad_app_yml(
     text: Optional[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -86,8 +86,8 @@ def _without_reason(directory: Any) -> Any:
     if status is not None:
         return None, f"the job is {status}, and no reason was recorded: see Pulsar's log"
     if directory.has_metadata("running"):
-        return False, "the job has not ended: it is running"
-    return False, "the job has not ended: it was not seen running yet"
+        return False, "the job has not ended, as far as Pulsar has noted: it is running"
+    return False, "the job has not ended, as far as Pulsar has noted: it was not seen running yet"
 
 
 def _load(directory: Any, name: str) -> Any:
