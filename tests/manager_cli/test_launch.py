@@ -48,9 +48,9 @@ def test_native_specification_of_the_manager(
 
 def test_native_specification_of_the_job_is_quoted(pulsar: Pulsar, slurm: Slurm) -> None:
     """What a job brings can be no shell text: it arrives in sbatch's argv as it is."""
-    hostile = "--comment='$(touch /tmp/x/pwned); `id` & | > \"'"
+    hostile = "--comment='$(touch /tmp/pwned); `id` & | > \"'"
     pulsar.submit("1", "true", hostile)
-    assert slurm.commands("sbatch")[0][1] == "--comment=$(touch /tmp/x/pwned); `id` & | > \""
+    assert slurm.commands("sbatch")[0][1] == "--comment=$(touch /tmp/pwned); `id` & | > \""
 
 
 def test_quotes_that_do_not_match(pulsar: Pulsar, slurm: Slurm) -> None:
