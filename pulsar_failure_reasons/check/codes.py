@@ -216,7 +216,10 @@ CODES: Dict[str, Code] = {
         _WARNING, "the folder belongs to another user than the one who checks",
         "check as that user: sudo -u USER pulsar-failure-reasons check ...",
     ),
-    "PFR311": Code(_OK, "our log lines are shown under this logging configuration"),
+    "PFR311": Code(
+        _OK, "our log lines are shown by servers that read this logging configuration "
+        "(pulsar-main, gunicorn --log-config; pulsar-serve of 0.16.0 reads none)",
+    ),
     "PFR312": Code(
         _WARNING, "this logging configuration silences our loggers",
         "give it a [logger_pulsar] with qualname = pulsar, level INFO or DEBUG, and a handler",

@@ -59,7 +59,8 @@ def _refused(made: MadeManager) -> Finding:
     if isinstance(made.error, ConfigurationError):
         # The bindings have a code of their own.
         code = "PFR205" if "bindings cannot be imported" in text else "PFR131"
-        return Finding(code, text, made.name)
+        # The finding names the manager, so the error need not.
+        return Finding(code, text.replace(f"manager {made.name}: ", "", 1), made.name)
     return Finding("PFR134", f"{type(made.error).__name__}: {text:.300}", made.name)
 
 
