@@ -6,6 +6,9 @@ import contextlib
 import json
 import os
 import re
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -168,6 +171,21 @@ def test_apply_and_start(make_site: MakeSite, reconcile: Reconcile) -> None:
     assert pulsar.external_id("runs") == ids["runs"]
     # Stock's recovery took them out of its index, as after any end.
     wait_until(lambda: _indexed(pulsar) == ["runs"], 15, "the others to be told", 0.05)
+
+
+def test_the_ledger_hears_of_it(make_site: MakeSite) -> None:
+    """What is applied is in the ledger before the command is gone."""
+    site = make_site()
+    _play(site)
+    ledger = site.home / "persisted" / "failure-ledger.sqlite"
+    done = subprocess.run(
+        [sys.executable, "-m", "pulsar_failure_reasons", "reconcile", "--apply", str(site.app_yml)],
+        env={**os.environ, **control.environment(site.slurm.state)}, timeout=120,
+    )
+    assert done.returncode == 0
+    with contextlib.closing(sqlite3.connect(str(ledger))) as rows:
+        found = dict(rows.execute("SELECT job_id, cause FROM ledger_failures"))
+    assert found == {"ran": "lost", "waited": "cancelled", "limit": "walltime"}
 
 
 def _indexed(pulsar: Pulsar) -> List[str]:

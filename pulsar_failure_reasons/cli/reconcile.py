@@ -14,8 +14,10 @@ from pulsar_failure_reasons.cli.commands import Refused
 from pulsar_failure_reasons.errors import ConfigurationError, DrmError
 
 if TYPE_CHECKING:
-    from pulsar_failure_reasons.managers.reconciling import Change
+    from pulsar_failure_reasons.managers.reconciling import Change, LookingWatch
 
+#: For the last rows of the ledger, where its database is slow.
+SHUTDOWN_TIMEOUT_S = 30.0
 EPILOG = """\b
 Examples:
   pulsar-failure-reasons reconcile /etc/pulsar/app.yml
@@ -91,15 +93,24 @@ def _reconcile(config: AppConfig, applies: bool) -> "Tuple[List[Change], List[st
         raise ConfigurationError(
             f"{config.path} has no manager of the types {', '.join(sorted(MANAGERS))}"
         )
-    watches = []
-    for found in config.managers:
-        manager = build_manager(
-            found.type, found.name, found.options, found.staging_directory,
-            config.persistence_directory, writes=applies,
-        )
-        if manager is not None:
-            watches += watches_of(manager, graceless=not applies)
-    look(watches)
+    with contextlib.ExitStack() as managers:
+        watches: "List[LookingWatch]" = []
+        for found in config.managers:
+            manager = build_manager(
+                found.type, found.name, found.options, found.staging_directory,
+                config.persistence_directory, writes=applies,
+            )
+            if manager is not None:
+                # The ledger's rows are written in a thread, which would end with this process.
+                managers.callback(manager.shutdown, SHUTDOWN_TIMEOUT_S)
+                watches += watches_of(manager, graceless=not applies)
+        look(watches)
+        return _changes(watches, applies)
+
+
+def _changes(
+    watches: "List[LookingWatch]", applies: bool
+) -> "Tuple[List[Change], List[str]]":
     changes, failures = [], []
     for watch in watches:
         change = watch.change()
