@@ -22,8 +22,8 @@ TIMEOUT_S = 120.0
 _FINDER = "PulsarFailureReasonsFinder"
 _STARTUP_FILES = ("pulsar_failure_reasons.pth", "pulsar_failure_reasons.start")
 # Not "-m", which would look for modules in the current folder.
+_NOT_HERE = "import sys; sys.path[:1] = [] if sys.path[0] == '' else sys.path[:1]; "
 _CHILD = (
-    "import sys; sys.path[:1] = [] if sys.path[0] == '' else sys.path[:1]; "
     f"at_start = [type(f).__module__ for f in sys.meta_path if type(f).__name__ == {_FINDER!r}]; "
     f"from {__name__} import main; main(at_start, sys.argv[1])"
 )
@@ -41,15 +41,29 @@ def ask(route: str) -> Dict[str, Any]:
         DrmUnreachableError: it could not be started, or did not come to its end.
         OutputParseError: it told nothing.
     """
-    done = run([python(), "-c", _CHILD, route], TIMEOUT_S, called="a fresh Python process")
+    return told_by(_CHILD, [route], "a fresh Python process that imports Pulsar", TIMEOUT_S)
+
+
+def told_by(code: str, arguments: List[str], called: str, timeout_s: float) -> Dict[str, Any]:
+    """Return the JSON object that a fresh process prints as its last line.
+
+    Args:
+        code: Python statements; `sys` is imported.
+        arguments: Its `sys.argv[1:]`.
+        called: What errors call it.
+        timeout_s: How long it may take.
+
+    Raises:
+        DrmUnreachableError: it could not be started, or did not come to its end.
+        OutputParseError: it told nothing.
+    """
+    done = run([python(), "-c", _NOT_HERE + code, *arguments], timeout_s, called=called)
     try:
         told: Dict[str, Any] = json.loads(done.stdout.strip().rpartition("\n")[2])
         return told
     except ValueError:
         last = done.stderr.strip().rpartition("\n")[2]
-        raise OutputParseError(
-            f"a fresh Python process that imports Pulsar ended with {done.returncode}: {last:.300}"
-        ) from None
+        raise OutputParseError(f"{called} ended with {done.returncode}: {last:.300}") from None
 
 
 def python() -> str:

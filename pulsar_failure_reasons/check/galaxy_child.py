@@ -8,17 +8,12 @@ import sys
 from importlib import metadata
 from typing import Any, Dict, List, Optional
 
-from ..errors import OutputParseError
-from ..execute import run
-from .child import python
+from .child import told_by
 
 #: Galaxy's runners take some seconds to import on a busy host.
 TIMEOUT_S = 180.0
 _OURS = "pulsar_failure_reasons."
-_CHILD = (
-    "import sys; sys.path[:1] = [] if sys.path[0] == '' else sys.path[:1]; "
-    f"from {__name__} import main; main(sys.argv[1:])"
-)
+_CHILD = f"from {__name__} import main; main(sys.argv[1:])"
 
 
 def ask(loads: List[str]) -> Dict[str, Any]:
@@ -28,17 +23,7 @@ def ask(loads: List[str]) -> Dict[str, Any]:
         DrmUnreachableError: it could not be started, or did not come to its end.
         OutputParseError: it told nothing.
     """
-    done = run(
-        [python(), "-c", _CHILD, *loads], TIMEOUT_S, called="a fresh Python process with Galaxy"
-    )
-    try:
-        told: Dict[str, Any] = json.loads(done.stdout.strip().rpartition("\n")[2])
-        return told
-    except ValueError:
-        last = done.stderr.strip().rpartition("\n")[2]
-        raise OutputParseError(
-            f"a fresh Python process with Galaxy ended with {done.returncode}: {last:.300}"
-        ) from None
+    return told_by(_CHILD, loads, "a fresh Python process with Galaxy", TIMEOUT_S)
 
 
 def main(loads: List[str]) -> None:
