@@ -61,16 +61,19 @@ def load_app_config(path: str) -> AppConfig:
             app_conf_path=path, config_dir=os.path.dirname(os.path.abspath(path))
         )
         return _as_app_config(path, options)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise ConfigurationError(
-            f"{path} cannot be read as an app.yml: it must be a mapping of options, and so must "
-            f"each manager in it ({error})"
-        ) from None
     except ConfigurationError:
         raise
     except Exception as error:  # Pulsar and yaml raise what they like on a bad file
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise ConfigurationError(f"{path} cannot be read as an app.yml: {reason}") from None
+        raise ConfigurationError(f"{path} cannot be read as an app.yml: {_why(error)}") from None
+
+
+def _why(error: Exception) -> str:
+    said = getattr(error, "strerror", None) or " ".join(str(error).split())
+    if isinstance(error, UnicodeError):
+        return f"it is no UTF-8 text ({said})"
+    if isinstance(error, (TypeError, ValueError, AttributeError)):
+        return f"it must be a mapping of options, and so must each manager in it ({said})"
+    return str(said)
 
 
 def _as_app_config(path: str, options: Dict[str, Any]) -> AppConfig:

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
+from pulsar_failure_reasons.app_config import load_app_config
 from pulsar_failure_reasons.cli import main
 
 RECORD = {
@@ -86,7 +87,7 @@ def test_a_recorded_reason(
         ({"final_status": "complete"}, True, "ended well"),
         ({"final_status": "cancelled"}, True, "cancelled by Galaxy"),
         ({"final_status": "failed"}, None, "no reason was recorded"),
-        ({"running": True}, False, "running"),
+        ({"running": True}, False, "it is running"),
         ({"external_id": "7"}, False, "has not ended"),
         ({"runner_state": ["no", "record"], "final_status": "failed"}, None, "no reason"),
     ],
@@ -120,21 +121,22 @@ def test_no_such_job(
     code, out, err = explain(capsys, job_id, "--app", str(app_yml))
     assert (code, out) == (2, "")
     assert str(tmp_path / "staging") in err and str(tmp_path / "big") in err
+    assert "current" in err  # where relative folders begin
     assert len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     "text, says",
-    [(None, "No such file"), ("manager: [", "app.yml"), ("manager: 3\n", "mapping"),
-     ("- manager\n", "mapping")],
+    [(None, "No such file"), (b"manager: [", "app.yml"), (b"manager: 3\n", "mapping"),
+     (b"- manager\n", "mapping"), (b"\xff\xfe", "no UTF-8")],
 )
 def test_a_bad_app_yml(
-    text: Optional[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: Optional[bytes], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit 2 and one line, never a traceback."""
     path = tmp_path / "app.yml"
     if text is not None:
-        path.write_text(text)
+        path.write_bytes(text)
     code, out, err = explain(capsys, "42", "--app", str(path))
     assert (code, out) == (2, "")
     assert says in err and len(err.splitlines()) == 1
@@ -165,6 +167,7 @@ def put_command(folder: Path, name: str, stdout: str = "", stderr: str = "", cod
     path.write_text(
         f"#!{sys.executable}\nimport sys\n"
         f"open({str(folder / name)!r} + '.argv', 'w').write(' '.join(sys.argv[1:]))\n"
+        f"import os; open({str(folder / name)!r} + '.lc', 'w').write(os.environ['LC_ALL'])\n"
         f"sys.stdout.write({stdout!r})\nsys.stderr.write({stderr!r})\nsys.exit({code})\n"
     )
     path.chmod(0o755)
@@ -187,6 +190,16 @@ def test_the_controller_is_asked_first(
     assert answer(capsys, "--drm", "slurm", "4")["cause"] == "walltime"
     assert (slurm_commands / "scontrol.argv").read_text() == "--oneliner show job 4"
     assert not (slurm_commands / "sacct.argv").exists()
+
+
+def test_the_drm_is_asked_in_english(
+    slurm_commands: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever the operator's language: the readers know the C locale's words."""
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    put_command(slurm_commands, "scontrol", "JobId=4 JobState=TIMEOUT\n")
+    answer(capsys, "--drm", "slurm", "4")
+    assert (slurm_commands / "scontrol.lc").read_text() == "C"
 
 
 def test_accounting_is_asked_where_the_controller_has_forgotten(
@@ -244,6 +257,44 @@ def test_decisive_words_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture
     assert line[marks.index("^"):marks.rindex("^") + 1] == "DUE TO TIME LIMIT"
 
 
+def test_a_short_value_is_marked_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job state decides as a whole."""
+    path = tmp_path / "sacct"
+    path.write_text("JobID|State\n7|TIMEOUT\n")
+    _, out, _ = explain(capsys, "--drm", "slurm", "--source", "sacct", str(path))
+    (line, marks), = [
+        pair for pair in zip(out.splitlines(), out.splitlines()[1:]) if "= TIMEOUT" in pair[0]
+    ]
+    assert line[marks.index("^"):marks.rindex("^") + 1] == "TIMEOUT"
+
+
+@pytest.mark.parametrize("drm, walltime", [("torque", True), ("openpbs", False)])
+def test_the_flavour_of_pbs_counts(
+    drm: str, walltime: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit_status -11 is Torque's word for walltime; in OpenPBS (job.h) it is a rerun."""
+    path = tmp_path / "job"
+    path.write_text("Job Id: 7.server\n    job_state = C\n    exit_status = -11\n")
+    found = answer(capsys, "--drm", drm, "--source", "qstat-f", str(path))
+    assert (found["cause"] == "walltime") is walltime, found
+
+
+def test_hold_codes_are_htcondors(capsys: pytest.CaptureFixture[str]) -> None:
+    """No other DRM has them: said, instead of an answer about nothing."""
+    code, out, err = explain(capsys, "--drm", "slurm", "--hold-code", "34")
+    assert (code, out) == (2, "")
+    assert "--drm htcondor" in err
+
+
+def test_a_server_without_persistence(tmp_path: Path) -> None:
+    """``__none__`` is Pulsar's way to switch persistence off, no folder of that name."""
+    path = tmp_path / "app.yml"
+    path.write_text("persistence_directory: __none__\nmanager: {type: queued_slurm}\n")
+    assert load_app_config(str(path)).persistence_directory is None
+
+
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None:
     """In the base install there is no Click: a line, exit 2; `run` does its work all the same."""
     (tmp_path / "click.py").write_text("raise ModuleNotFoundError('no', name='click')\n")
@@ -261,7 +312,8 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None
     assert run("run", "--help").stdout.startswith("Usage: pulsar-failure-reasons run")
 
 
-@pytest.mark.parametrize("argv", [["explane"], ["explain", "--drm", "cobalt", "-"], ["explain"]])
+@pytest.mark.parametrize("argv", [["explane"], ["explain", "--drm", "cobalt", "-"], ["explain"],
+                                  ["explain", "--drm", "slurm", ""]])
 def test_wrong_use(argv: List[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Exit 2, nothing on stdout."""
     assert main(argv) == 2

@@ -73,7 +73,7 @@ def command(target: Optional[str], app: Optional[str], form: str, **options: Any
 
 
 def _target(target: Optional[str]) -> str:
-    if target is None:
+    if not target:
         raise Refused("name a job id, a file with the DRM's text, or - for standard input")
     return target
 

@@ -33,7 +33,10 @@ def explain_job(app_path: str, job_id: str, manager_name: Optional[str]) -> Dict
             if found is not None:
                 return found
             places.append(f"the ledger {settings}")
-    raise ConfigurationError(f"there is no failure of a job {job_id!r} in {', '.join(places)}")
+    raise ConfigurationError(
+        f"there is no job {job_id!r} in {', '.join(places)}; a relative folder in app.yml is taken "
+        "from the current one: run this in the one that Pulsar runs in"
+    )
 
 
 def _newest_in_ledger(url: str, job_id: str, manager_name: str) -> Optional[Dict[str, Any]]:
