@@ -297,10 +297,13 @@ def test_the_jobs_environment(server: Server) -> None:
 
 def test_no_file_of_ours(server: Server) -> None:
     """Nothing new lies in the job directory or in the staging folder."""
-    server.message("7", "true", 1)
-    server.end("7")
-    numbered = {path.name for path in server.directory("7").iterdir()}
-    server.message("8", "true", None)
-    server.end("8")
-    assert numbered == {path.name for path in server.directory("8").iterdir()}
+    for job_id, number in (("7", 1), ("8", None)):
+        server.message(job_id, "true", number)
+        server.end(job_id)
+        # Pulsar removes it a moment after the job has ended.
+        wait_until(lambda: not (server.directory(job_id) / "running").exists(), 20,
+                   "the job's process to be forgotten", 0.02)
+    numbered, plain = ({path.name for path in server.directory(job_id).iterdir()}
+                       for job_id in ("7", "8"))
+    assert numbered == plain
     assert {path.name for path in server.staging.iterdir()} == {"7", "8"}
