@@ -145,9 +145,9 @@ class Observer:
         with self._lock:
             for key in [key for key in self._watches if key[0] is owner]:
                 del self._watches[key]
-            idle = not self._watches
-        if idle:
-            self.stop(timeout_s)
+            # Told to stop under the same lock: a job that is watched from now on gets a new one.
+            thread = self._tell_to_stop() if not self._watches else None
+        _wait_for(thread, timeout_s)
 
     def watched(self) -> int:
         """Return how many jobs are looked at."""
@@ -170,10 +170,13 @@ class Observer:
         None waits for 30 s: the launchers' shutdown gives no time, and must come to its end.
         """
         with self._lock:
-            thread, self._thread = self._thread, None
-            self._stop.set()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(LONGEST_STOP_S if timeout_s is None else timeout_s)
+            thread = self._tell_to_stop()
+        _wait_for(thread, timeout_s)
+
+    def _tell_to_stop(self) -> Optional[threading.Thread]:
+        thread, self._thread = self._thread, None
+        self._stop.set()
+        return thread
 
     def _ensure_thread(self) -> bool:
         if self._thread is not None and self._thread.is_alive():
@@ -358,6 +361,11 @@ class Observer:
                 counters.job_queries, counters.accounting_queries, counters.last_pass_s,
                 counters.slowest_pass_s, counters.jobs_in_last_answer,
             )
+
+
+def _wait_for(thread: Optional[threading.Thread], timeout_s: Optional[float]) -> None:
+    if thread is not None and thread is not threading.current_thread():
+        thread.join(LONGEST_STOP_S if timeout_s is None else timeout_s)
 
 
 _shared: Dict[Tuple[int, Hashable], Observer] = {}

@@ -235,7 +235,7 @@ def test_a_mistake_of_ours_does_not_end_the_thread(source: Source) -> None:
     source.jobs = RuntimeError("a bug")
     watch = Seen("1")
     observer.watch(("owner", "1"), watch)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while source.queries < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
     source.jobs = [view("1")]
@@ -258,6 +258,36 @@ def test_managers_share_an_observer_and_the_last_one_stops_it(source: Source) ->
     assert any(t.name == name for t in threading.enumerate())
     first.release(two, 5)
     assert not any(t.name == name for t in threading.enumerate())
+
+
+def test_a_job_that_comes_as_the_last_manager_leaves_is_looked_at(source: Source) -> None:
+    """The thread that is being stopped is not taken for one that will look at it."""
+    observer, late = Observer(source, 15.0), Seen("2")
+    source.jobs = [view("2")]
+    one, two = object(), object()
+    observer.watch((one, "1"), Seen("1"))
+    deadline = time.monotonic() + 60
+    while not observer.counters.passes and time.monotonic() < deadline:
+        time.sleep(0.01)
+    lock, comes = observer._lock, [lambda: observer.watch((two, "2"), late)]
+
+    class Lock:
+        """The observer's; a job comes the moment that it is free again."""
+
+        def __enter__(self) -> None:
+            lock.acquire()
+
+        def __exit__(self, *unused: object) -> None:
+            lock.release()
+            if threading.current_thread() is threading.main_thread() and comes:
+                comes.pop()()
+
+    observer._lock = Lock()  # type: ignore
+    observer.release(one, 5)
+    while not late.views and time.monotonic() < deadline:
+        time.sleep(0.01)
+    observer.stop(5)
+    assert late.views
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
