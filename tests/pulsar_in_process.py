@@ -99,7 +99,7 @@ class PulsarInProcess:
         return str(self.payload(job_id, manager)["status"])
 
     def wait_for(
-        self, job_id: str, *statuses: str, timeout_s: float = 15, manager: str = "_default_"
+        self, job_id: str, *statuses: str, timeout_s: float = 60, manager: str = "_default_"
     ) -> Dict[str, Any]:
         """Return the first payload with one of these statuses, polling as Galaxy does."""
         seen: List[Dict[str, Any]] = []
@@ -114,7 +114,7 @@ class PulsarInProcess:
             raise AssertionError(f"{error}; it is {seen[-1]['status']}") from None
         return seen[-1]
 
-    def end(self, job_id: str, timeout_s: float = 15, manager: str = "_default_") -> Dict[str, Any]:
+    def end(self, job_id: str, timeout_s: float = 60, manager: str = "_default_") -> Dict[str, Any]:
         """Return the job's terminal payload."""
         return self.wait_for(job_id, *TERMINAL, timeout_s=timeout_s, manager=manager)
 
@@ -144,7 +144,7 @@ class PulsarInProcess:
         """Wait until so many more looks at the DRM have begun and ended."""
         counters = self.observer(manager).counters
         target = counters.passes + count + 1  # one may be under way
-        wait_until(lambda: counters.passes >= target, 30, f"{count} looks", 0.02)
+        wait_until(lambda: counters.passes >= target, 60, f"{count} looks", 0.02)
 
 
 AnyPulsar = TypeVar("AnyPulsar", bound=PulsarInProcess)

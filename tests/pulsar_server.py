@@ -141,7 +141,7 @@ class PulsarServer:
                 stderr=log,
                 start_new_session=True,
             )
-        wait_until(self._answers, 60, f"Pulsar at {self.url} (see {self.log})")
+        wait_until(self._answers, 120, f"Pulsar at {self.url} (see {self.log})")
         return self
 
     def _answers(self) -> bool:
@@ -168,7 +168,7 @@ class PulsarServer:
             return
         os.killpg(process.pid, number)
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

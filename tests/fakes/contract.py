@@ -215,7 +215,7 @@ def play(run, workdir):
 
 
 def _wait(run, number, *states):
-    deadline = time.time() + 30
+    deadline = time.time() + 120
     while (
         run(["squeue", "-h", "-t", "all", "-j", str(number), "-o", "%T"])[0].strip() not in states
     ):
@@ -226,7 +226,7 @@ def _wait(run, number, *states):
 
 def _wait_accounting(run):
     """Until every ended job's row has its name: accounting lags."""
-    deadline = time.time() + 30
+    deadline = time.time() + 120
     numbers = ",".join(str(number) for number in range(1, 13))
     while True:
         out = run(["sacct", "-n", "-P", "-X", "-j", numbers, "-o", "JobIDRaw,JobName"])[0]

@@ -98,7 +98,7 @@ def environment(path):
     }
 
 
-def run(path, *argv, user=None, cwd=None, timeout=30.0, stdin=""):
+def run(path, *argv, user=None, cwd=None, timeout=120.0, stdin=""):
     """Run one command and return subprocess's CompletedProcess, its output decoded.
 
     Args:
@@ -121,7 +121,7 @@ def run(path, *argv, user=None, cwd=None, timeout=30.0, stdin=""):
     )
 
 
-def wait_for(path, job_id, *states, timeout=10.0):
+def wait_for(path, job_id, *states, timeout=60.0):
     """Wait until the record's state (pending, running, ended) is one of ``states``, and an ended
     job's processes are gone; returns it. Raises AssertionError after ``timeout``."""
     return wait_until(
@@ -133,7 +133,7 @@ def wait_for(path, job_id, *states, timeout=10.0):
     )
 
 
-def wait_until(path, job_id, condition, timeout=10.0):
+def wait_until(path, job_id, condition, timeout=60.0):
     """Wait until ``condition(record)``; returns the record. Raises AssertionError after
     ``timeout``."""
     deadline = time.time() + timeout

@@ -138,7 +138,7 @@ def end_injected(state, clusters, exit_code=0, number=None):
                 queue.put(one)
 
 
-def stop(state, timeout_s=10):
+def stop(state, timeout_s=60):
     """End every process of the pool: empties the queue, and waits for the runners."""
     store = Store(state)
     with store.change() as queue:

@@ -26,7 +26,7 @@ def spawn(store, cluster, proc):
     launcher = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
     argv = [sys.executable, "-S", "-E", launcher, store.path, str(cluster), str(proc)]
     # it detaches itself: a fork here would not be safe in a process with threads, such as a server
-    subprocess.run(argv, stdin=subprocess.DEVNULL, check=True, timeout=30)
+    subprocess.run(argv, stdin=subprocess.DEVNULL, check=True, timeout=120)
 
 
 def main(argv):

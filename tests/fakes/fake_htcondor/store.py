@@ -70,7 +70,7 @@ class Store:
                 )
 
     def _connect(self):
-        connection = sqlite3.connect(self._file, timeout=30, isolation_level=None)
+        connection = sqlite3.connect(self._file, timeout=120, isolation_level=None)
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 

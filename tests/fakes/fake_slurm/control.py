@@ -62,7 +62,7 @@ def environment(path):
     }
 
 
-def run(path, *argv, user=None, cwd=None, timeout=30.0, stdin=""):
+def run(path, *argv, user=None, cwd=None, timeout=120.0, stdin=""):
     """Run one command and return subprocess's CompletedProcess, its output decoded.
 
     Args:
@@ -111,7 +111,7 @@ def job_state(path, job_id):
     return words.job_state(job(path, job_id))
 
 
-def wait_for(path, job_id, *states, timeout=10.0):
+def wait_for(path, job_id, *states, timeout=60.0):
     """Wait until the job's state is one of ``states``; returns the record. Raises AssertionError
     after ``timeout``."""
     deadline = time.time() + timeout
@@ -263,7 +263,7 @@ def clear_commands(path):
     open(os.path.join(path, "commands.log"), "w").close()
 
 
-def stop_all(path, timeout=10.0):
+def stop_all(path, timeout=60.0):
     """End every runner and job of this state, each by its own pid; afterwards the controller is
     down.
 
