@@ -9,7 +9,6 @@ import os
 import pathlib
 import queue
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -169,14 +168,6 @@ def write_configuration(
     (folder / "app.yml").write_text(json.dumps(dict(app_yml, **app), indent=1))
     (folder / "server.ini").write_text(SERVER_INI % {
         "port": port, "app_factory": app_factory, "app_yml": folder / "app.yml"})
-
-
-def free_port() -> int:
-    """Return a TCP port that was free on the loopback interface a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def wait_for(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:

@@ -11,6 +11,8 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
+from tests.ports import free_port
+
 from . import environments, servers
 from .conftest import MakeEnvironment
 from .environments import NEWEST, OLDEST, TOO_OLD, Environment
@@ -97,7 +99,7 @@ def test_a_rest_server_tells_the_reason(
     """Every worker of a REST server knows the plugin's manager and sends the reason."""
     launcher = LAUNCHERS[name]
     environment = shared_environment(launcher.kind, pulsar)
-    port = servers.free_port()
+    port = free_port()
     servers.write_configuration(tmp_path, {"type": "stub"}, port, launcher.app_factory)
     with servers.running(launcher.command(environment, tmp_path, port), tmp_path, port) as server:
         server.wait_until_it_answers()
@@ -196,7 +198,7 @@ class Started:
         self._folder = tmp_path
 
     def __call__(self, environment: Environment, manager_type: str, **env: str) -> Any:
-        port = servers.free_port()
+        port = free_port()
         servers.write_configuration(self._folder, {"type": manager_type}, port)
         return servers.running(
             _pulsar_serve(environment, self._folder, port), self._folder, port, env)

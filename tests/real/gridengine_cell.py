@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
+from tests.ports import free_port_block
 from tests.real import gridengine_conf as conf
 from tests.real.gridengine_keeper import FIFO
 from tests.real.processes import (
@@ -24,7 +25,7 @@ from tests.real.processes import (
     process_start,
     wait_until,
 )
-from tests.real.slurm_machine import SYSTEM_PATH, free_port_block
+from tests.real.slurm_machine import SYSTEM_PATH
 
 MARKER = ".private-gridengine"
 COMMAND_TIMEOUT_S = 60

@@ -36,6 +36,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from tests.ports import free_port_block
 from tests.real import htcondor_conf
 from tests.real.htcondor_install import htcondor_prefix
 from tests.real.processes import (
@@ -45,7 +46,6 @@ from tests.real.processes import (
     process_start,
     wait_until,
 )
-from tests.real.slurm_machine import free_port_block
 
 MARKER = ".private-htcondor"
 NAMESPACE_USER = "daemon"

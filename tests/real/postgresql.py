@@ -14,12 +14,14 @@ import os
 import pwd
 import secrets
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import List, Optional, Sequence, Union
 
+from tests.ports import free_port_block
 from tests.real.processes import Daemons, HarnessError, wait_until
-from tests.real.slurm_machine import free_port_block, listening
+from tests.real.slurm_machine import listening
 
 MARKER = ".private-postgresql"
 ACCOUNT = "postgres"
@@ -107,10 +109,11 @@ class PrivatePostgresql:
 
     def down(self) -> None:
         """End the daemon, as for an upgrade; what it holds stays."""
-        # SIGTERM waits for clients: those that a test left open must not hold it up.
-        self.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                 "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'", "postgres")
-        self.daemons.stop("postgres", 30)
+        # SIGTERM waits for clients: one that is connected, or comes before it, goes on working.
+        pid = self.daemons.pid("postgres")
+        if pid is not None:
+            os.kill(pid, signal.SIGINT)
+        self.daemons.stop("postgres", 60)
 
     def stop(self) -> None:
         """End it; fine if it is gone."""

@@ -15,6 +15,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
+from tests.ports import free_port_block
 from tests.real import slurm_conf
 from tests.real.install import library_folder
 from tests.real.processes import Daemons, HarnessError, kill_and_wait, wait_until
@@ -23,7 +24,6 @@ from tests.real.slurm_machine import (
     SYSTEM_PATH,
     accepts,
     cgroup_usable,
-    free_port_block,
     host_name,
     job_processes,
     listening,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import socket
 import subprocess
 from pathlib import Path
@@ -46,23 +45,6 @@ def cgroup_usable() -> bool:
     except OSError:
         return False
     return True
-
-
-def free_port_block(size: int) -> int:
-    """Return the first of `size` neighbouring loopback ports below the ephemeral range, all
-    free."""
-    for _ in range(200):
-        first = random.randrange(21000, 32000 - size)
-        try:
-            with contextlib.ExitStack() as held:
-                for port in range(first, first + size):
-                    sock = held.enter_context(socket.socket())
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    sock.bind(("127.0.0.1", port))
-        except OSError:
-            continue
-        return first
-    raise HarnessError(f"found no {size} free neighbouring ports on loopback")
 
 
 def listening(port: int) -> bool:

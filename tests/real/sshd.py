@@ -28,6 +28,7 @@ import subprocess
 from pathlib import Path
 from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
+from tests.ports import free_port_block
 from tests.real.processes import (
     Daemons,
     HarnessError,
@@ -35,7 +36,7 @@ from tests.real.processes import (
     process_start,
     wait_until,
 )
-from tests.real.slurm_machine import SYSTEM_PATH, free_port_block, listening
+from tests.real.slurm_machine import SYSTEM_PATH, listening
 
 MARKER = ".private-sshd"
 SSHD = "sshd"
