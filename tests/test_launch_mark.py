@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -10,7 +11,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 import pytest
 
@@ -64,6 +65,54 @@ def test_killed(tmp_path: Path) -> None:
     process.kill()
     process.wait(20)
     assert dead_launch(str(tmp_path)) == "cluster"
+
+
+@contextlib.contextmanager
+def _copied(path: Path) -> Iterator[None]:
+    """Keep a copy of the open file, as a child has it that another thread is starting."""
+    (number,) = [
+        name for name in os.listdir("/proc/self/fd")
+        if os.path.realpath(f"/proc/self/fd/{name}") == str(path)
+    ]
+    copy = os.dup(int(number))
+    try:
+        yield
+    finally:
+        os.close(copy)
+
+
+def test_child_started_meanwhile(tmp_path: Path) -> None:
+    """A child that has not yet come to run its program does not prolong the launch.
+
+    It once did: a server that was started again at that moment never took the launch up.
+    """
+    with contextlib.ExitStack() as child:
+        with launch_mark(str(tmp_path), "cluster"):
+            child.enter_context(_copied(tmp_path / MARK))
+            assert dead_launch(str(tmp_path)) is None
+        assert dead_launch(str(tmp_path)) == "cluster"
+
+
+def test_two_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks is not taken for the launch, nor does a child of theirs delay the next launch."""
+    with launch_mark(str(tmp_path), "cluster"):
+        pass
+    seen = []
+    with contextlib.ExitStack() as child:
+
+        def look_meanwhile(descriptor: int, how: int) -> None:
+            flock(descriptor, how)
+            if how & fcntl.LOCK_SH and not seen:
+                seen.append("first")
+                child.enter_context(_copied(tmp_path / MARK))
+                seen.append(dead_launch(str(tmp_path)))
+
+        flock = fcntl.flock
+        monkeypatch.setattr(fcntl, "flock", look_meanwhile)
+        assert dead_launch(str(tmp_path)) == "cluster"
+        with open(tmp_path / MARK, "r+") as stream:
+            flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert seen == ["first", "cluster"]
 
 
 def _mark(folder: Path, **told: Any) -> None:

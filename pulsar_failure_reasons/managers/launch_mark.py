@@ -41,7 +41,7 @@ def launch_mark(job_directory: str, manager_name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # Closing also ends the lock.
+        _unlock(stream)
         stream.close()
 
 
@@ -77,8 +77,11 @@ def dead_launch(job_directory: str) -> Optional[str]:
     """
     try:
         with open(os.path.join(job_directory, MARK), "r+", encoding="utf-8") as stream:
-            locks = _lock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            told = json.loads(stream.read())
+            # Shared: who looks at the same moment must not take us for the launch.
+            locks = _lock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            text = stream.read()
+            _unlock(stream)
+        told = json.loads(text)
     except (OSError, ValueError):
         # Locked (BlockingIOError), absent, empty or damaged.
         return None
@@ -102,6 +105,13 @@ def _lock(stream: IO[str], how: int) -> bool:
             raise
         return False
     return True
+
+
+def _unlock(stream: IO[str]) -> None:
+    # Closing alone does not end the lock while a child that another thread is starting has a copy
+    # of the descriptor: until it runs its program, which on a busy machine takes its time.
+    with contextlib.suppress(OSError):
+        fcntl.flock(stream.fileno(), fcntl.LOCK_UN)
 
 
 def _is_gone(told: Dict[str, Any]) -> bool:
