@@ -29,7 +29,7 @@ def main(store, argv):
     """Run one scontrol command; returns the exit code."""
     given, others = parse("scontrol", argv, LONGS, SHORTS)
     options = dict(given)
-    for name in ("help", "usage", "federation", "details"):
+    for name in ("help", "usage", "federation"):
         if name in options:
             raise not_simulated("scontrol", "--" + name)
     cluster = options.get("clusters", options.get("cluster"))
@@ -39,7 +39,7 @@ def main(store, argv):
         raise not_simulated("scontrol", "the interactive mode")
     keyword = others[0].lower()
     if keyword == "show":
-        return _show(store, others[1:], "oneliner" in options)
+        return _show(store, others[1:], "oneliner" in options, "details" in options)
     if keyword == "ping":
         return _ping(store)
     if keyword in ("hold", "uhold", "release", "requeue", "requeuehold"):
@@ -76,7 +76,7 @@ def _ping(store):
     return 0
 
 
-def _show(store, arguments, one_line):
+def _show(store, arguments, one_line, details):
     if not arguments:
         raise UsageError("too few arguments for keyword:show\n")
     entity, equals, value = arguments[0].partition("=")
@@ -108,7 +108,7 @@ def _show(store, arguments, one_line):
     else:
         records = _find_shown(store, values[0], user)
     now = store.clock.now()
-    sys.stdout.write("".join(render(record, now, one_line) for record in records))
+    sys.stdout.write("".join(render(record, now, one_line, details) for record in records))
     return 0
 
 
@@ -213,7 +213,18 @@ def _times(record):
     )
 
 
-def lines(record, now):
+def _allocated(record, memory):
+    """The lines that ``--details`` adds for a job that has, or had, a node."""
+    if not record["node"]:
+        return []
+    cpus = "0" if record["cpus"] == 1 else "0-%d" % (record["cpus"] - 1)
+    return [
+        [("JOB_GRES", "(null)")],
+        [("  Nodes", record["node"]), ("CPU_IDs", cpus), ("Mem", str(memory)), ("GRES", "")],
+    ]
+
+
+def lines(record, now, details=False):
     """The lines of ``show job``: lists of (key, value). One-line output only joins them."""
     status = record["exit"]
     if transitions.is_completing(record) and record["session"]:
@@ -255,6 +266,7 @@ def lines(record, now):
             ("Reboot", "0"),
             ("ExitCode", words.exit_code(status)),
         ],
+        *([[("DerivedExitCode", "0:0")]] if details else []),
         [
             ("RunTime", formats.long_duration(formats.elapsed(record, now))),
             ("TimeLimit", formats.long_duration(record["time_limit"])),
@@ -297,6 +309,7 @@ def lines(record, now):
                 )
             ],
             [("Socks/Node", "*"), ("NtasksPerN:B:S:C", "0:0:*:*"), ("CoreSpec", "*")],
+            *(_allocated(record, memory) if details else []),
             [
                 ("MinCPUsNode", str(record["cpus_per_task"])),
                 (
@@ -325,9 +338,9 @@ def lines(record, now):
     )
 
 
-def render(record, now, one_line):
+def render(record, now, one_line, details=False):
     """The text of one job."""
-    rows = [" ".join("%s=%s" % pair for pair in line) for line in lines(record, now)]
+    rows = [" ".join("%s=%s" % pair for pair in line) for line in lines(record, now, details)]
     if one_line:
         return " ".join(rows) + " \n"
     return "\n   ".join(rows) + "\n   \n\n"
