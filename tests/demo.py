@@ -37,9 +37,8 @@ from tests.pulsar_server import PulsarServer
 
 SHOWN_KEYS = ("status", "returncode", "runner_state", "runner_state_message", "failure_reason")
 MEMORY_HOG = (
-    "python3 -c 'import time\nblock = []\n"
-    "for step in range(60): block.append(bytes([1]) * 10_000_000); time.sleep(0.1)\n"
-    "time.sleep(60)'"
+    "python3 -c 'import time; "
+    "kept = [time.sleep(0.1) or bytes([1]) * 10_000_000 for _ in range(60)]; time.sleep(60)'"
 )
 
 
@@ -256,7 +255,7 @@ def show(job: Job, payload: Dict[str, Any]) -> None:
     """Print what Galaxy is told, without what stock Pulsar always says."""
     shown = {key: payload[key] for key in SHOWN_KEYS if key in payload}
     params = " ".join(f"{name}={value}" for name, value in job.params.items())
-    print(f"\n=== {job.what}: {job.command.splitlines()[0]}   [{params}]")
+    print(f"\n=== {job.what}: {job.command}   [{params}]")
     print(json.dumps(shown, indent=2), flush=True)
 
 
