@@ -23,9 +23,11 @@ DATA = os.path.join(HERE, "data", "gridengine")
 ALICE = "alice:1005"
 BASH = "#!/bin/bash\n"
 SLEEP = BASH + "sleep 300\n"
+# Seconds that no run of these tests comes to, also on the simulated clock.
+NEVER = 10**7
 SPIN = BASH + "while :; do :; done\n"
 CHILDREN = BASH + (
-    "for i in 1 2 3; do %s -S -c 'x = bytearray(30000000); import time; time.sleep(20)' & done\n"
+    "for i in 1 2 3; do %s -S -c 'x = bytearray(30000000); import time; time.sleep(300)' & done\n"
     "wait\n" % sys.executable
 )
 
@@ -68,7 +70,7 @@ def make(tmp_path):
 
     def call(**values):
         values = dict(
-            dict(time_scale=60, kill_wait=0.5, requeue_delay=5, accounting_lag=0), **values
+            dict(time_scale=60, kill_wait=60, requeue_delay=5, accounting_lag=0), **values
         )
         made.append(control.create(tmp_path / ("state%d" % len(made)), "sge", **values))
         return made[-1]
@@ -99,7 +101,7 @@ def fields(text):
 def ended(tmp_path_factory):
     """All CASES, played at once: (state folder, {case: number}, folder of their files)."""
     state = control.create(
-        tmp_path_factory.mktemp("state"), "sge", time_scale=60, kill_wait=0.5, accounting_lag=0
+        tmp_path_factory.mktemp("state"), "sge", time_scale=60, kill_wait=60, accounting_lag=0
     )
     work, found = str(tmp_path_factory.mktemp("work")), {}
     try:
@@ -121,7 +123,7 @@ def ended(tmp_path_factory):
                 control.run(state, *act[0], found[case], user=act[1])
         for job in found.values():
             control.wait_until(
-                state, job, lambda record: record["extra"].get("accounting"), timeout=30
+                state, job, lambda record: record["extra"].get("accounting")
             )
         yield state, found, work
     finally:
@@ -200,7 +202,7 @@ def test_memory_of_several_processes(make, tmp_path):
         "-l", "h_vmem=200M", cwd=tmp_path,
     )
     for one in (job, alone):
-        control.wait_for(state, one, "ended", timeout=30)
+        control.wait_for(state, one, "ended")
     shown = dict(fields(control.run(state, "qacct", "-j", job).stdout))
     assert shown["failed"] == "37  : qmaster enforced h_rt, h_cpu, or h_vmem limit"
     assert shown["exit_status"] == "137                  (Killed)"
@@ -212,7 +214,7 @@ def test_rescheduled_jobs_have_two_records(make, tmp_path):
     """Exit code 99 gives a record with 25, and then that of the run that counts."""
     state = make()
     job = submit(state, BASH + "[ $RESTARTED = 1 ] || exit 99; exit 4\n", cwd=tmp_path)
-    control.wait_for(state, job, "ended", timeout=20)
+    control.wait_for(state, job, "ended")
     text = control.run(state, "qacct", "-j", job).stdout
     assert re.findall(r"^failed +(\S+)", text, re.MULTILINE) == ["25", "0"]
     assert re.findall(r"^exit_status +(\S+)", text, re.MULTILINE) == ["99", "4"]
@@ -225,7 +227,7 @@ def test_accounting_lags(make, tmp_path):
     state = control.create(tmp_path / "default", "sge")
     with open(os.path.join(state, "settings.json")) as handle:
         assert json.load(handle)["accounting_lag"] == 15
-    state = make(accounting_lag=60)
+    state = make(accounting_lag=NEVER)
     early = submit(state, BASH + "exit 0\n", "-A", "fake:accounting_lag=0", cwd=tmp_path)
     late = submit(state, BASH + "exit 0\n", cwd=tmp_path)
     for job in (early, late):
@@ -269,7 +271,7 @@ def test_array(make, tmp_path):
 
 def test_suspended_and_deleted_states(make, tmp_path):
     """qmod -sj shows s, a suspended queue S, and a job being deleted dr."""
-    state = make(kill_wait=30)
+    state = make(kill_wait=NEVER)
     job = submit(state, BASH + "trap '' USR2; touch ready; while :; do sleep 0.05; done\n",
                  "-notify", cwd=tmp_path)
     control.wait_until(state, job, lambda record: (tmp_path / "ready").exists())

@@ -37,7 +37,7 @@ class Pool:
         self.htcondor2, self.state = htcondor2, str(state)
         self.work = state.parent
 
-    def submit(self, script: str = "exec sleep 60", **commands: Any) -> int:
+    def submit(self, script: str = "exec sleep 300", **commands: Any) -> int:
         """Submit a shell script; return its cluster."""
         path = self.work / f"job{len(list(self.work.iterdir()))}.sh"
         path.write_text(f"#!/bin/sh\n{script}\n")
@@ -61,7 +61,7 @@ class Pool:
         """Their names."""
         return [event.type.name for event in self.log(cluster)]
 
-    def wait(self, condition: Callable[[], bool], timeout_s: float = 15) -> None:
+    def wait(self, condition: Callable[[], bool], timeout_s: float = 60) -> None:
         """Wait until something holds."""
         deadline = time.monotonic() + timeout_s
         while not condition():
@@ -215,7 +215,7 @@ def test_it_works_without_the_wheel(pool: Pool) -> None:
         "import htcondor2 as h, time, sys\n"
         "assert h.WHEEL is None\n"
         "s = h.Schedd(h.Collector().locate(h.DaemonType.Schedd))\n"
-        "job = {'executable': '/bin/sleep', 'arguments': '60', 'log': sys.argv[1]}\n"
+        "job = {'executable': '/bin/sleep', 'arguments': '300', 'log': sys.argv[1]}\n"
         "r = s.submit(h.Submit(job))\n"
         "log = h.JobEventLog(sys.argv[1])\n"
         "seen = []\n"
@@ -228,7 +228,7 @@ def test_it_works_without_the_wheel(pool: Pool) -> None:
     env = simulated_htcondor.environment(Path(pool.state))
     env["PYTHONPATH"] = str(simulated_htcondor.FAKES)
     argv = [sys.executable, "-S", "-c", text, str(pool.work / "x.log")]
-    shown = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30)
+    shown = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120)
     assert shown.stdout == "['SUBMIT', 'EXECUTE'] 2 ExprTree None\n1\n", shown.stderr
 
 
@@ -311,6 +311,8 @@ def test_the_release_with_more_memory(pool: Pool) -> None:
     control.remove(pool.state, cluster, "running out of memory (by user cron)")
     aborted = pool.wait_for(cluster, "JOB_ABORTED")
     assert aborted["Reason"] == "running out of memory (by user cron)"
+    # The log is written before the job is in the history.
+    pool.wait(lambda: bool(schedd.history(f"ClusterId == {cluster}")))
     past = schedd.history(f"ClusterId == {cluster}")[0]
     assert (past["JobStatus"], past["HoldReasonCode"], past["RequestMemory"]) == (3, 34, 3000)
     assert pool.types(cluster).count("JOB_HELD") == 2
@@ -356,19 +358,19 @@ def test_a_step_that_cannot_be_read_is_told(steps: str) -> None:
 
 # ---- policies of the site -----------------------------------------------------------------------
 
-EAT = f"exec {sys.executable} -c 'import time; x = bytearray(120_000_000); time.sleep(60)'"
+EAT = f"exec {sys.executable} -c 'import time; x = bytearray(120_000_000); time.sleep(300)'"
 
 
 @pytest.mark.parametrize(
     ("settings", "script", "expected"),
     [
-        ({"startd_hold_runtime": 1}, "exec sleep 60", (21, 103)),
+        ({"startd_hold_runtime": 1}, "exec sleep 300", (21, 103)),
         ({"startd_hold_memory": True}, EAT, (21, 102)),
         ({"cgroup_memory": "23"}, EAT, (34, 0)),
         ({"cgroup_memory": "25"}, EAT, (34, 102)),
         (
             {"system_periodic_hold": "JobStatus == 2", "system_periodic_hold_subcode": 8},
-            "exec sleep 60",
+            "exec sleep 300",
             (26, 8),
         ),
     ],
@@ -417,16 +419,19 @@ def test_a_schedd_of_before_a_restart_is_stale(pool: Pool) -> None:
 def test_while_the_schedd_is_down_nothing_answers_and_nothing_is_written(pool: Pool) -> None:
     """Every call raises with the real words; a job's end is told when the schedd is back."""
     schedd, failure = pool.htcondor2.Schedd(), pool.htcondor2.HTCondorException
-    cluster = pool.submit("sleep 0.3; exit 3")
+    go, gone = pool.work / "go", pool.work / "gone"
+    cluster = pool.submit(f"until [ -e {go} ]; do sleep 0.05; done; touch {gone}; exit 3")
     pool.wait_for(cluster, "EXECUTE")
     control.schedd_down(pool.state)
+    go.touch()
     with pytest.raises(failure, match="Unable to locate local daemon"):
         pool.htcondor2.Schedd()
     with pytest.raises(failure, match="Error when performing action on the schedd"):
         schedd.act(pool.htcondor2.JobAction.Remove, f"{cluster}.0")
     with pytest.raises(failure, match="Failed to connect to <"):
         schedd.history("true")
-    time.sleep(0.6)
+    pool.wait(gone.exists)
+    time.sleep(0.3)
     assert pool.types(cluster) == ["SUBMIT", "EXECUTE"]
     control.schedd_up(pool.state)
     assert pool.wait_for(cluster, "JOB_TERMINATED")["ReturnValue"] == 3
@@ -464,7 +469,7 @@ def test_two_processes_see_one_pool(pool: Pool) -> None:
     )
     env = simulated_htcondor.environment(Path(pool.state))
     shown = subprocess.run(
-        [sys.executable, "-c", text], env=env, capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", text], env=env, capture_output=True, text=True, timeout=120
     )
     assert shown.stdout == "1\n", shown.stderr
     pool.wait_for(cluster, "JOB_ABORTED")
@@ -473,7 +478,7 @@ def test_two_processes_see_one_pool(pool: Pool) -> None:
 def test_processes_of_a_removed_job_are_ended(pool: Pool) -> None:
     """Also those that ignore SIGTERM and have left the job's session."""
     pid = pool.work / "pid"
-    cluster = pool.submit(f"trap '' TERM; setsid sleep 60 & echo $! > {pid}; sleep 60")
+    cluster = pool.submit(f"trap '' TERM; setsid sleep 300 & echo $! > {pid}; sleep 300")
     pool.wait(lambda: pid.exists() and pid.read_text().endswith("\n"))
     schedd = pool.htcondor2.Schedd()
     schedd.act(pool.htcondor2.JobAction.Remove, f"{cluster}.0")
@@ -492,15 +497,15 @@ def alive(pid: int) -> bool:
 
 
 def test_ten_thousand_jobs_without_processes(pool: Pool) -> None:
-    """Injected jobs are in queue and log, cost no process, and are listed within seconds."""
+    """Injected jobs are in queue and log, cost no process, and are listed in little CPU time."""
     logs = pool.work / "logs"
     logs.mkdir()
     clusters = control.inject(pool.state, 10_000, PulsarManager="x")
     some = control.inject(pool.state, 3, log_folder=str(logs))
     schedd = pool.htcondor2.Schedd()
-    began = time.monotonic()
+    began = time.process_time()
     found = schedd.query('PulsarManager =?= "x"', ["ClusterId", "JobStatus"])
-    assert time.monotonic() - began < 10  # half a second on an idle machine
+    assert time.process_time() - began < 10  # half a second on an idle machine
     assert (len(found), found[0]["JobStatus"], clusters[-1]) == (10_000, 2, 10_000)
     control.end_injected(pool.state, some, exit_code=2)
     reader = pool.htcondor2.JobEventLog(str(logs / f"{some[0]}.log"))
@@ -591,11 +596,11 @@ def test_command_line(pool: Pool) -> None:
 
     def run(*words: str) -> Any:
         argv = [sys.executable, "-m", "fake_htcondor", pool.state, *words]
-        return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30)
+        return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120)
 
     cluster = pool.submit()
     pool.wait_for(cluster, "EXECUTE")
-    assert run("configure", "startd_hold_runtime=60", "owner=alice").returncode == 0
+    assert run("configure", "startd_hold_runtime=6000", "owner=alice").returncode == 0
     assert run("hold", str(cluster), "26", "7", "the site's rule").returncode == 0
     assert run("show").stdout == f"{cluster}\t5\t26\t7\tthe site's rule\n"
     assert run("remove", str(cluster)).returncode == 0

@@ -19,7 +19,9 @@ from pulsar_failure_reasons.drm.lsf import bhist, bjobs, commands, report  # noq
 from pulsar_failure_reasons.reason import Cause  # noqa: E402
 
 ALICE = "alice:1005"
-GROW = "exec %s -S -c 'x = bytearray(90000000); import time; time.sleep(20)'" % sys.executable
+GROW = "exec %s -S -c 'x = bytearray(90000000); import time; time.sleep(300)'" % sys.executable
+# Seconds that no run of these tests comes to, also on the simulated clock.
+NEVER = 10**7
 ROW = "id stat exit_code cpu_used max_mem exec_host exit_reason delimiter='|'"
 
 # case -> (bsub options, command, STAT, exit_code, exit_reason, the report's two lines)
@@ -35,7 +37,7 @@ CASES = {
          "Exited with signal termination: 12."],
     ),
     "runlimit_trapped": (
-        ["-W", "1"], "trap 'exit 3' USR2; while :; do sleep 0.05; done", "EXIT", "3",
+        ["-W", "1"], "trap 'exit 3' USR2; touch trapped; while :; do sleep 0.05; done", "EXIT", "3",
         "TERM_RUNLIMIT: job killed after reaching LSF run time limit",
         ["TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
          "Exited with exit code 3."],
@@ -94,7 +96,7 @@ def make(tmp_path):
     made = []
 
     def call(**values):
-        values = dict(dict(time_scale=60, kill_wait=0.5, requeue_delay=5), **values)
+        values = dict(dict(time_scale=60, kill_wait=60, requeue_delay=5), **values)
         made.append(control.create(tmp_path / ("state%d" % len(made)), "lsf", **values))
         return made[-1]
 
@@ -125,7 +127,7 @@ def views(state, *jobs):
 def ended(tmp_path_factory):
     """All CASES, played at once: (state folder, {case: number}, folder of their reports)."""
     state = control.create(
-        tmp_path_factory.mktemp("state"), "lsf", time_scale=60, kill_wait=0.5
+        tmp_path_factory.mktemp("state"), "lsf", kill_wait=60, min_job_age=NEVER
     )
     work, found = str(tmp_path_factory.mktemp("work")), {}
     try:
@@ -135,8 +137,11 @@ def ended(tmp_path_factory):
             control.wait_for(state, found[case], "running")
             done = control.run(state, *argv, found[case], user=user)
             assert done.stdout == "Job <%d> is being terminated\n" % found[case]
+        trapped, job = os.path.join(work, "trapped"), found["runlimit_trapped"]
+        control.wait_until(state, job, lambda record: os.path.exists(trapped))
+        control.set_settings(state, time_scale=60)  # not before: its minute would be a second
         for job in found.values():
-            control.wait_for(state, job, "ended", timeout=30)
+            control.wait_for(state, job, "ended")
         yield state, found, work
     finally:
         control.stop_all(state)
@@ -302,11 +307,11 @@ def test_suspended_time_does_not_count(make):
     start = control.job(state, job)["start"]
     control.set_settings(state, time_scale=1000)
     control.wait_until(
-        state, job, lambda record: control.Store(state).clock.now() > start + 400, timeout=20
+        state, job, lambda record: control.Store(state).clock.now() > start + 400
     )
     assert control.job(state, job)["state"] == "running"
     control.run(state, "bresume", job, user=ALICE)
-    record = control.wait_for(state, job, "ended", timeout=20)
+    record = control.wait_for(state, job, "ended")
     assert record["why"] == "time_limit"
     assert record["end"] - record["start"] - record["paused_s"] >= 300
 
@@ -318,7 +323,7 @@ def test_requeued_job_runs_again(make, tmp_path):
     job = submit(state, command, cwd=tmp_path)
     control.wait_until(state, job, lambda record: (tmp_path / "second").exists())
     assert control.run(state, "brequeue", job, user=ALICE).stdout == "Job <1> is being requeued\n"
-    control.wait_for(state, job, "ended", timeout=20)
+    control.wait_for(state, job, "ended")
     (view,) = views(state, job)
     assert view.end.exit_code == 4
     text = control.run(state, "bhist", "-l", job, user=ALICE).stdout
@@ -327,7 +332,7 @@ def test_requeued_job_runs_again(make, tmp_path):
 
 def test_node_failure(make):
     """A rerunnable job (-r) goes back to PEND, any other ends as a zombie."""
-    state = make(requeue_delay=600)
+    state = make(requeue_delay=NEVER)
     again, ends = submit(state, "sleep 300", "-r"), submit(state, "sleep 300")
     for job in (again, ends):
         control.wait_for(state, job, "running")
@@ -360,7 +365,7 @@ def test_array(make):
 
 def test_killed_while_pending(make):
     """A job killed before its start has no exit code, no host, and a reason."""
-    state = make(start_delay=60)
+    state = make(start_delay=NEVER)
     job = submit(state, "true")
     assert control.run(state, "bkill", job, user=ALICE).returncode == 0
     text = control.run(state, "bjobs", "-noheader", "-o", ROW, job, user=ALICE).stdout
@@ -447,7 +452,7 @@ def test_commands_of_stock_pulsar(make, tmp_path):
     env = dict(os.environ, **control.environment(state))
 
     def shell(command):
-        done = subprocess.run(["/bin/sh", "-c", command], env=env, timeout=30, cwd=str(tmp_path),
+        done = subprocess.run(["/bin/sh", "-c", command], env=env, timeout=120, cwd=str(tmp_path),
                               stdout=subprocess.PIPE, universal_newlines=True, check=False)
         return done.stdout
 

@@ -25,12 +25,14 @@ from pulsar_failure_reasons.reason import Cause  # noqa: E402
 DATA = os.path.join(HERE, "data", "pbs")
 ALICE = "alice:1005"
 SLEEP = "sleep 300\n"
-GROW = "exec %s -S -c 'x = bytearray(90000000); import time; time.sleep(20)'\n" % sys.executable
+# Seconds that no run of these tests comes to, also on the simulated clock.
+NEVER = 10**7
+GROW = "exec %s -S -c 'x = bytearray(90000000); import time; time.sleep(300)'\n" % sys.executable
 READY = "touch $PBS_O_WORKDIR/$PBS_JOBID.ready; "
 
 # capture -> (qsub arguments, the script, what is done while it runs)
 CASES = {
-    "success": (["-l", "walltime=0:10:00"], "echo out; echo err >&2; exit 0\n", None),
+    "success": (["-l", "walltime=9:00:00"], "echo out; echo err >&2; exit 0\n", None),
     "exit1": ([], "echo boom >&2; exit 1\n", None),
     "segv": ([], "kill -11 $$\n", None),
     "self_sigkill": ([], "kill -9 $$\n", None),
@@ -47,7 +49,7 @@ CASES = {
     "held_deleted": (["-h"], SLEEP, ["qdel"]),
     "unwritable_output": (["-o", "/no/such/dir/out", "-e", "/no/such/dir/err"], "exit 0\n", None),
     "qrerun_finishes": (
-        ["-A", "fake:requeue=0.1"], "sleep 0.3; exit 5\n", None,
+        [], "[ -e $PBS_O_WORKDIR/$PBS_JOBID.ready ] && exit 5; " + READY + SLEEP, "requeue",
     ),
     "bad_interpreter": ([], "#!/no/such/interp\n", None),
     "spoof_env": (
@@ -80,7 +82,7 @@ def make(tmp_path):
     made = []
 
     def call(flavour="openpbs", **values):
-        values = dict(dict(time_scale=60, kill_wait=0.5, requeue_delay=5), **values)
+        values = dict(dict(time_scale=60, kill_wait=60, requeue_delay=5), **values)
         made.append(control.create(tmp_path / ("state%d" % len(made)), flavour, **values))
         return made[-1]
 
@@ -115,7 +117,7 @@ def ended(tmp_path_factory):
     """All CASES, played at once: {case: (id, state folder, folder of its files)}."""
     state = control.create(
         tmp_path_factory.mktemp("state"), "openpbs", cluster="pbshead", node="pbshead",
-        time_scale=60, kill_wait=0.5, requeue_delay=5,
+        time_scale=60, kill_wait=60, requeue_delay=5,
     )
     found, work = {}, str(tmp_path_factory.mktemp("work"))
     try:
@@ -131,9 +133,12 @@ def ended(tmp_path_factory):
                 continue
             if READY in script:
                 wait_for_file(state, os.path.join(work, found[case] + ".ready"), found[case])
-            assert control.run(state, *act, found[case], user=ALICE).returncode == 0
+            if isinstance(act, str):
+                control.event(state, number(found[case]), act)
+            else:
+                assert control.run(state, *act, found[case], user=ALICE).returncode == 0
         for job in found.values():
-            control.wait_for(state, number(job), "ended", timeout=30)
+            control.wait_for(state, number(job), "ended")
         yield state, found, work
     finally:
         control.stop_all(state)
@@ -344,7 +349,7 @@ def test_failed_dependency_deletes(make):
 
 def test_node_failure(make):
     """A job that may not be rerun ends with -20 and an unchanged comment; others are requeued."""
-    state = make(requeue_delay=600)
+    state = make(requeue_delay=NEVER)
     ends = submit(state, SLEEP, "-r", "n")
     again = submit(state, SLEEP)
     for job in (ends, again):
@@ -408,7 +413,7 @@ def test_exit_status_by_flavour(make, flavour, tmp_path):
     control.wait_for(state, number(jobs[3]), "running", "ended")
     control.run(state, "qdel", jobs[3], user=ALICE)
     for job in jobs:
-        control.wait_for(state, number(job), "ended", timeout=30)
+        control.wait_for(state, number(job), "ended")
     history = flavour != "torque"
     asked = commands.qstat_text_command(jobs, history=history)
     text = control.run(state, *asked, user=ALICE).stdout
@@ -458,7 +463,7 @@ def test_commands_of_stock_pulsar(make, flavour, plugin, tmp_path):
     env = dict(os.environ, **control.environment(state))
 
     def shell(command):
-        done = subprocess.run(["/bin/sh", "-c", command], env=env, timeout=30, cwd=str(tmp_path),
+        done = subprocess.run(["/bin/sh", "-c", command], env=env, timeout=120, cwd=str(tmp_path),
                               stdout=subprocess.PIPE, universal_newlines=True, check=False)
         return done.stdout
 

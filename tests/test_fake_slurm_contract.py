@@ -21,7 +21,9 @@ with open(os.path.join(HERE, "data", "slurm", "fake_contract", "scenario.jsonl")
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     """The scenario's answers from the simulated Slurm, masked as the recorded ones."""
-    state = control.create(tmp_path_factory.mktemp("state"), node_memory_mb=4096)
+    state = control.create(
+        tmp_path_factory.mktemp("state"), node_memory_mb=4096, kill_wait=60, min_job_age=36000
+    )
     workdir = str(tmp_path_factory.mktemp("work"))
     env = dict(os.environ, FAKE_SLURM_AS="root:0", **control.environment(state))
 
@@ -33,7 +35,7 @@ def played(tmp_path_factory):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            timeout=30,
+            timeout=contract.PATIENCE_S,
             universal_newlines=True,
         )
         return done.stdout, done.stderr, done.returncode

@@ -25,12 +25,13 @@ ACCOUNTING = (
     "Timelimit,"
     "TimelimitRaw,ReqMem,NodeList,User,Partition,AllocCPUS,Account,Cluster,UID,QOS"
 )
+PATIENCE_S = 120
 SCRIPTS = {
     "e3.sh": "#!/bin/sh\nexit 3\n",
     "ok.sh": "#!/bin/sh\nexit 0\n",
     "sleep.sh": "#!/bin/sh\nexec sleep 300\n",
     "term.sh": "#!/bin/sh\nkill -15 $$\n",
-    "trap.sh": "#!/bin/sh\ntrap 'exit 7' TERM\nwhile :; do sleep 0.1; done\n",
+    "trap.sh": "#!/bin/sh\ntrap 'exit 7' TERM\ntouch trapped\nwhile :; do sleep 0.1; done\n",
     "interp.sh": "#!/nonexistent/interp\n",
     "plain.txt": "no shebang\n",
     "empty.sh": "",
@@ -189,14 +190,16 @@ def play(run, workdir):
     for argv in SUBMIT:
         ask(argv)
     _wait(run, 10, "RUNNING")
-    time.sleep(0.5)  # the shell sets its trap
+    _wait_for_file(os.path.join(workdir, "trapped"))
     run(["scancel", "10"])
     for number in ENDED + (10,):
         _wait(run, number, "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT")
     _wait_accounting(run)
     run(["scancel", "11"])  # late: a row not yet known as pending would get a start time
     _wait(run, 11, "CANCELLED")
+    deadline = time.time() + PATIENCE_S
     while "|CANCELLED" not in run(["sacct", "-n", "-P", "-X", "-j", "11", "-o", "JobID,State"])[0]:
+        assert time.time() < deadline
         time.sleep(0.1)
     for argv in QUERIES:
         ask(argv)
@@ -214,8 +217,15 @@ def play(run, workdir):
     return answers
 
 
+def _wait_for_file(path):
+    deadline = time.time() + PATIENCE_S
+    while not os.path.exists(path):
+        assert time.time() < deadline, path
+        time.sleep(0.05)
+
+
 def _wait(run, number, *states):
-    deadline = time.time() + 120
+    deadline = time.time() + PATIENCE_S
     while (
         run(["squeue", "-h", "-t", "all", "-j", str(number), "-o", "%T"])[0].strip() not in states
     ):
@@ -226,7 +236,7 @@ def _wait(run, number, *states):
 
 def _wait_accounting(run):
     """Until every ended job's row has its name: accounting lags."""
-    deadline = time.time() + 120
+    deadline = time.time() + PATIENCE_S
     numbers = ",".join(str(number) for number in range(1, 13))
     while True:
         out = run(["sacct", "-n", "-P", "-X", "-j", numbers, "-o", "JobIDRaw,JobName"])[0]
@@ -272,7 +282,7 @@ def main(out, workdir):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            timeout=60,
+            timeout=PATIENCE_S,
             universal_newlines=True,
         )
         return done.stdout, done.stderr, done.returncode

@@ -17,12 +17,14 @@ from fake_drm.store import Store
 MEMORY_POLL_S = 0.05
 IDLE_POLL_S = 1.0
 WAKE_UPS = {signal.SIGCHLD, signal.SIGUSR1}
+# Between fork and exec Python would make an exception of it, and the job an exit code.
+BLOCKED = WAKE_UPS | {signal.SIGINT}
 EVENTS = ("node_failure", "preempt", "requeue", "requeue_hold", "forget", "suspend", "resume")
 
 
 def main(argv):
     """``STATE ID``: run that job to its end. Returns an exit code."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, WAKE_UPS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
     store = Store(argv[0])
     if store.stopped or store.read(int(argv[1])) is None:
         return 0
@@ -233,10 +235,10 @@ class Runner:
         """In the forked child: turn into the job's script. Never returns."""
         try:
             os.setsid()
-            signal.pthread_sigmask(signal.SIG_SETMASK, set())
             # Python ignores the first two, a shell's background job the others
             for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT):
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, set())
             moved = [os.dup(descriptor) for descriptor in files]
             for number, descriptor in enumerate(moved):
                 os.dup2(descriptor, number)
