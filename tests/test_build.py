@@ -78,6 +78,37 @@ def test_a_new_marker_needs_no_new_environment() -> None:
         (environment.ROOT / "pyproject.toml").read_text())
 
 
+def test_a_failed_download_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An installer that fails twice and then works is no failure; each time is told."""
+    monkeypatch.setattr(environment, "PAUSE_S", 0)
+    script = tmp_path / "installer"
+    count = tmp_path / "count"
+    script.write_text(f"echo x >> {count}; echo index is away; [ $(wc -l < {count}) -ge 3 ]\n")
+    environment._fetch(["sh", str(script)], tmp_path / "env")
+    assert count.read_text() == "x\n" * 3
+    told = capsys.readouterr().err
+    assert told.count("index is away\nfailed: sh ") == 2
+    assert "trying again in 0 s (3 more)" in told and "(2 more)" in told
+
+
+def test_an_installer_that_never_works_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After four attempts its last words are the error; one that hangs is ended."""
+    monkeypatch.setattr(environment, "PAUSE_S", 0)
+    with pytest.raises(SystemExit, match="(?s)no such package.*failed: sh -c echo x >>"):
+        environment._fetch(
+            ["sh", "-c", f"echo x >> {tmp_path}/count; echo no such package; exit 1"],
+            tmp_path / "env")
+    assert (tmp_path / "count").read_text() == "x\n" * 4
+    monkeypatch.setattr(environment, "INSTALL_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(environment, "ATTEMPTS", 1)
+    with pytest.raises(SystemExit, match="not done in 0 s: sleep 60"):
+        environment._fetch(["sleep", "60"], tmp_path / "env")
+
+
 def test_the_oldest_python_is_named_where_it_cannot_be_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

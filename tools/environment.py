@@ -20,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from typing import Dict, List, Optional
 
 import galaxy_releases
@@ -31,6 +32,12 @@ COPIED = ("pulsar_failure_reasons.pth", "pulsar_failure_reasons.start")
 # The tables of pyproject.toml that say what is installed. The others set up tools.
 INSTALLED_TABLES = ("build-system", "project", "tool.hatch")
 INSTALL_TIMEOUT_S = 1200
+# A download may fail that goes well a moment later: an index that is restarted, a lock of apt's.
+ATTEMPTS = 4
+PAUSE_S = 15
+# What pip and uv wait for an answer, and how often they ask again; also for the tests' own pips.
+PATIENCE = {"PIP_DEFAULT_TIMEOUT": "60", "PIP_RETRIES": "8",
+            "UV_HTTP_TIMEOUT": "120", "UV_HTTP_RETRIES": "8"}
 
 
 def ensure(extra: str, python: str = sys.executable) -> pathlib.Path:
@@ -45,6 +52,8 @@ def ensure(extra: str, python: str = sys.executable) -> pathlib.Path:
         name, make = "%s-%s" % (extra, _version(python)), _make
     folder = ENVIRONMENTS / name
     ENVIRONMENTS.mkdir(exist_ok=True)
+    for variable, value in PATIENCE.items():
+        os.environ.setdefault(variable, value)
     stamp = folder / "stamp"
     with open("%s.lock" % folder, "w") as lock:
         # Two `make` at once must not build the same environment.
@@ -67,10 +76,10 @@ def _make_galaxy(folder: pathlib.Path, release: str, python: str) -> None:
     try:
         # pip needs four minutes for what takes uv half a one.
         uv = [_uv(python), "pip", "install", "--compile-bytecode", "--python", inside]
-        _run(uv + packages, folder, _uv_settings(inside))
+        _fetch(uv + packages, folder, _uv_settings(inside))
     except SystemExit as error:
         _say("%s\nuv cannot do it; trying pip (some minutes)" % error)
-        _run([inside, "-m", "pip", "install", "--disable-pip-version-check"] + packages, folder)
+        _fetch([inside, "-m", "pip", "install", "--disable-pip-version-check"] + packages, folder)
 
 
 def _uv(python: str) -> str:
@@ -82,7 +91,7 @@ def _uv(python: str) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not program.is_file():
             _run([python, "-m", "venv", str(folder)], folder)
-            _run(pip + ["install", "--disable-pip-version-check", "uv"], folder)
+            _fetch(pip + ["install", "--disable-pip-version-check", "uv"], folder)
     return str(program)
 
 
@@ -106,8 +115,8 @@ def _make(folder: pathlib.Path, extra: str, python: str) -> None:
     pip = [str(folder / "bin" / "python"), "-m", "pip"]
     install = pip + ["install", "--disable-pip-version-check"]
     # An older one, as Debian 11 and RHEL 9 have, makes no editable installs without a setup.py.
-    _run(install + ["pip>=21.3"], folder)
-    _run(install + ["--editable", "%s[%s]" % (ROOT, extra)], folder)
+    _fetch(install + ["pip>=21.3"], folder)
+    _fetch(install + ["--editable", "%s[%s]" % (ROOT, extra)], folder)
 
 
 def _provide_venv(python: str) -> None:
@@ -119,20 +128,38 @@ def _provide_venv(python: str) -> None:
         raise SystemExit("%s cannot make virtual environments (no ensurepip). On Debian: "
                          "apt-get install python3-venv" % python)
     _say("installing python3-venv ...")
-    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "python3-venv"]):
-        subprocess.run(command, check=True, timeout=INSTALL_TIMEOUT_S, stdout=subprocess.DEVNULL,
-                       env=dict(os.environ, DEBIAN_FRONTEND="noninteractive"))
+    log = ENVIRONMENTS / "python3-venv"
+    env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    apt = ["apt-get", "-oDPkg::Lock::Timeout=600", "-oAcquire::Retries=5"]
+    _fetch(apt + ["update"], log, env)
+    _fetch(apt + ["install", "-y", "python3-venv"], log, env)
+
+
+def _fetch(command: List[str], folder: pathlib.Path, env: Optional[Dict[str, str]] = None) -> None:
+    """Run an installer that downloads, several times if need be; SystemExit as of ``_run``."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            return _run(command, folder, env)
+        except SystemExit as error:
+            if not left:
+                raise
+            _say("%s\ntrying again in %d s (%d more)" % (error, PAUSE_S, left))
+            time.sleep(PAUSE_S)
 
 
 def _run(command: List[str], folder: pathlib.Path, env: Optional[Dict[str, str]] = None) -> None:
     log = pathlib.Path("%s.log" % folder)
+    how = "failed"
     with open(log, "wb") as output:
-        completed = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                   timeout=INSTALL_TIMEOUT_S, env=env)
-    if completed.returncode != 0:
-        tail = log.read_text(errors="replace").splitlines()[-15:]
-        raise SystemExit("%s\nfailed: %s (all of it: %s)" % (
-            "\n".join(tail), " ".join(command), log))
+        try:
+            if subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                              timeout=INSTALL_TIMEOUT_S, env=env).returncode == 0:
+                return
+        except subprocess.TimeoutExpired:
+            how = "not done in %d s" % INSTALL_TIMEOUT_S
+    tail = log.read_text(errors="replace").splitlines()[-15:]
+    raise SystemExit("%s\n%s: %s (all of it: %s)" % (
+        "\n".join(tail), how, " ".join(command), log))
 
 
 def _version(python: str) -> str:

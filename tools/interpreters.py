@@ -13,7 +13,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 Version = Tuple[int, int]
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-INSTALL_TIMEOUT_S = 900
+INSTALL_TIMEOUT_S = 3600
 OLDEST: Version = (3, 9)
 MAIN: Version = (sys.version_info[0], sys.version_info[1])
 
