@@ -94,18 +94,8 @@ def _make_prefix(cache: Path, scratch: Path) -> None:
 def _download(scratch: Path) -> List[Path]:
     """Download the packages into `scratch` with an apt state of its own; return their files."""
     options = install.suite_options(scratch)
-    debs = scratch / "debs"
-    debs.mkdir()
     install.say("htcondor: downloading Debian trixie's HTCondor and its libraries")
-    for _ in range(install.ATTEMPTS):
-        done = install.run_apt(["update"], options)
-        if done.returncode == 0:
-            done = install.run_apt(["download", *PACKAGES], options, cwd=debs)
-        if done.returncode == 0:
-            return sorted(debs.glob("*.deb"))
-    raise HarnessError(
-        f"htcondor: the download failed {install.ATTEMPTS} times:\n{install.tail(done)}"
-    )
+    return install.download("htcondor", options, PACKAGES, scratch / "debs")
 
 
 def _version(debs: Sequence[Path]) -> str:

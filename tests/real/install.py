@@ -26,8 +26,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, Optional, Sequence
 
 from tests.real import chromium
 from tests.real.processes import HarnessError
@@ -53,8 +54,11 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 POLICY_FILE = Path("/usr/sbin/policy-rc.d")
 POLICY_MARK = "# put here by pulsar-failure-reasons' tests while they install packages"
 POLICY_DENIES = 101  # invoke-rc.d(8): action forbidden by policy
-ATTEMPTS = 3
-APT_TIMEOUT_S = 900
+#: Seconds before each further attempt: an archive may be away for a moment, and another apt-get at
+#: work on the lists, for whose lock apt-get itself does not wait (as it does for dpkg's).
+PAUSES_S = (1, 10, 30)
+APT_TIMEOUT_S = 1800
+Done = subprocess.CompletedProcess  # of text
 
 
 def say(text: str) -> None:
@@ -101,45 +105,74 @@ def install_packages(part: str, packages: Sequence[str]) -> None:
 
 
 def apt_install(part: str, packages: Sequence[str]) -> None:
-    """Run apt-get install, with an apt-get update before each further attempt."""
-    install = ["install", "-y", "--no-install-recommends", *packages]
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            say(f"{part}: apt-get update")
+    """Run apt-get install; before each further attempt mend what the last one left, and update."""
+
+    def attempt(again: bool) -> "Done[str]":
+        if again:
+            run(["dpkg", "--configure", "-a"])
             run_apt(["update"])
-        done = run_apt(install)
-        if done.returncode == 0 and not missing_packages(packages):
+        return run_apt(["install", "-y", "--no-install-recommends", *packages])
+
+    until_done(part, "apt-get install", attempt)
+    missing = missing_packages(packages)
+    if missing:
+        raise HarnessError(f"{part}: apt-get did not install {', '.join(missing)}")
+
+
+def until_done(part: str, what: str, attempt: Callable[[bool], "Done[str]"]) -> None:
+    """Call `attempt` (with whether it is called again) until it ends well.
+
+    Raises:
+        HarnessError: it never did; with its last words.
+    """
+    attempts = len(PAUSES_S) + 1
+    for number, pause_s in enumerate((0, *PAUSES_S), 1):
+        time.sleep(pause_s)
+        done = attempt(number > 1)
+        if done.returncode == 0:
             return
-    raise HarnessError(f"{part}: apt-get install failed {ATTEMPTS} times:\n{tail(done)}")
+        say(f"{part}: {what} failed ({number} of {attempts} attempts): {tail(done, 1)}")
+    raise HarnessError(f"{part}: {what} failed {attempts} times:\n{tail(done)}")
 
 
 def run_apt(
     arguments: Sequence[str], options: Sequence[str] = (), cwd: Optional[Path] = None
-) -> "subprocess.CompletedProcess[str]":
-    """Run apt-get with nothing asked, waiting for another apt's lock."""
-    env = dict(os.environ, DEBIAN_FRONTEND="noninteractive", LC_ALL="C.UTF-8")
+) -> "Done[str]":
+    """Run apt-get with nothing asked, waiting for another's lock on dpkg."""
     argv = [
         "apt-get",
         "-q",
-        "-oDPkg::Lock::Timeout=300",
-        "-oAcquire::Retries=3",
+        "-oDPkg::Lock::Timeout=600",
+        "-oAcquire::Retries=5",
+        "-oAcquire::http::Timeout=60",
+        "-oAcquire::https::Timeout=60",
         *options,
         *arguments,
     ]
-    return subprocess.run(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env=env,
-        cwd=cwd,
-        timeout=APT_TIMEOUT_S,
-    )
+    return run(argv, cwd)
 
 
-def tail(done: "subprocess.CompletedProcess[str]", lines: int = 15) -> str:
+def run(argv: Sequence[str], cwd: Optional[Path] = None) -> "Done[str]":
+    """Run a command of Debian's and return what it said; status 124 where it did not end."""
+    env = dict(os.environ, DEBIAN_FRONTEND="noninteractive", LC_ALL="C.UTF-8")
+    try:
+        return subprocess.run(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=env,
+            cwd=cwd,
+            timeout=APT_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        said = f"{' '.join(argv)}: not done in {APT_TIMEOUT_S} s\n"
+        return subprocess.CompletedProcess(list(argv), 124, said)
+
+
+def tail(done: "Done[str]", lines: int = 15) -> str:
     """Return the last lines of a command's output, for an error message."""
     return "\n".join(done.stdout.splitlines()[-lines:])
 
@@ -298,12 +331,27 @@ def download_trixie(scratch: Path) -> List[Path]:
     options = suite_options(scratch)
     fetch = ["install", "-y", "--download-only", "--no-install-recommends", *TRIXIE_PACKAGES]
     say("slurm24: downloading Debian trixie's Slurm and its libraries")
-    for _ in range(ATTEMPTS):
+
+    def attempt(again: bool) -> "Done[str]":
         updated = run_apt(["update"], options)
-        done = run_apt(fetch, options) if updated.returncode == 0 else updated
-        if done.returncode == 0:
-            return sorted((scratch / "cache/archives").glob("*.deb"))
-    raise HarnessError(f"slurm24: the download failed {ATTEMPTS} times:\n{tail(done)}")
+        return run_apt(fetch, options) if updated.returncode == 0 else updated
+
+    until_done("slurm24", "the download", attempt)
+    return sorted((scratch / "cache/archives").glob("*.deb"))
+
+
+def download(
+    part: str, options: Sequence[str], packages: Sequence[str], folder: Path
+) -> List[Path]:
+    """Download just these packages into a new folder, with suite_options; return their files."""
+    folder.mkdir()
+
+    def attempt(again: bool) -> "Done[str]":
+        done = run_apt(["update"], options)
+        return done if done.returncode else run_apt(["download", *packages], options, cwd=folder)
+
+    until_done(part, "the download", attempt)
+    return sorted(folder.glob("*.deb"))
 
 
 def slurm_version(debs: Sequence[Path]) -> str:

@@ -97,18 +97,9 @@ def _make_prefix(scratch: Path) -> None:
 def _download(scratch: Path) -> List[Path]:
     """Download the packages into `scratch` with an apt state of its own; return their files."""
     options = install.suite_options(scratch, SUITE)
-    debs = scratch / "debs"
-    debs.mkdir()
     install.say(f"python39: downloading Python 3.9 of Debian {SUITE}")
-    for _ in range(install.ATTEMPTS):
-        done = install.run_apt(["update"], options)
-        if done.returncode == 0:
-            packages = PYTHON_PACKAGES + LIBRARIES
-            done = install.run_apt(["download", *packages], options, cwd=debs)
-        if done.returncode == 0:
-            return sorted(debs.glob("*.deb"))
-    raise HarnessError(
-        f"python39: the download failed {install.ATTEMPTS} times:\n{install.tail(done)}"
+    return install.download(
+        "python39", options, PYTHON_PACKAGES + LIBRARIES, scratch / "debs"
     )
 
 
