@@ -54,6 +54,9 @@ def test_corpus_damaged(case: Dict[str, Any]) -> None:
         # ---- lines of the accounting file, accounting(5)
         (accounting("100", "137", "3601", "-l h_rt=3600", "1000000"), "walltime"),
         (accounting("100", "137", "36", "-l h_vmem=1G", "1073745920"), "memory"),
+        # Far from the limits that it asked for, round numbers suggest nothing.
+        (accounting("100", "137", "3601", "-l h_rt=72000", "1000000"), "unknown"),
+        (accounting("100", "137", "36", "-l h_vmem=4G", "1073745920"), "unknown"),
         (accounting("0", "0", "36", "NONE", "1000000"), "success"),
         (accounting("0", "3", "36", "NONE", "1000000"), "tool_error"),
         (accounting("25", "0", "0", "NONE", "0"), "alive"),
@@ -135,6 +138,24 @@ def test_captures(job: str, name: str, expected: str) -> None:
     path = Path(DATA / "gridengine" / "captures" / name)
     text = path.read_text(encoding="utf-8", errors="replace")
     assert told(read_captured(text, "auto", job)) == expected
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        (
+            "=" * 62 + "\njobnumber    12\nfailed       19  : before writing exit_status\n"
+            "exit_status  0\n", "node_failure",
+        ),
+        ("Subject: Job 12 (x) Complete\n Exit Status      = 0\n", "success"),
+        (TABLE + "     12 0.55 x eve r 03/04/2024 10:00:00 all.q@n1 1\n", "alive"),
+    ],
+    ids=["qacct", "mail", "qstat"],
+)
+def test_another_job_than_the_one_asked_for(text: str, expected: str) -> None:
+    """What Grid Engine says of a job is never told of another one."""
+    assert told(read_captured(text, "auto", "12")) == expected
+    assert told(read_captured(text, "auto", "13")) == "unknown"
 
 
 @given(st.text() | st.sampled_from([case["text"] for case in CASES]).flatmap(

@@ -132,6 +132,31 @@ def test_the_job_asked_for() -> None:
     assert told(read_captured(text, "bjobs", "5")) == "alive"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("7|EXIT|1|TERM_OWNER: job killed by owner|", id="row"),
+        pytest.param(
+            "Job <7>, Job Name <x>, User <u>, Project <p>, Status <EXIT>, Queue <q>, Command <c>\n"
+            "Mon Mar  4 10:30:33: Completed <exit>; TERM_CPULIMIT: job killed after reaching LSF "
+            "CPU usage limit.\n",
+            id="history",
+        ),
+        pytest.param(
+            "Sender: LSF System <lsfadmin@n1>\nSubject: Job 7: <x> in cluster <c> Exited\n\n"
+            "Job <x> was submitted from host <l> by user <u> in cluster <c> at Mon Mar  4 10:00:01 "
+            "2024\n\nTERM_OWNER: job killed by owner.\nExited with exit code 143.\n\n"
+            "The output (if any) is above this job summary.\n",
+            id="report",
+        ),
+    ],
+)
+def test_another_job_than_the_one_asked_for(text: str) -> None:
+    """What LSF says of a job is never told of another one."""
+    assert told(read_captured(text, "auto", "7")) in ("cancelled", "cpu_time")
+    assert told(read_captured(text, "auto", "8")) == "unknown"
+
+
 @given(st.text() | st.sampled_from([case["text"] for case in CASES]).flatmap(
     lambda text: st.integers(0, len(text)).map(lambda at: text[at:])
 ))

@@ -208,6 +208,29 @@ def test_the_job_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
+    "text, expected",
+    [
+        pytest.param(
+            "Job Id: 1.s\n    job_state = F\n    comment = Job run at Mon Mar 04 at 10:00 on (n1) "
+            "and finished\n    Exit_status = 0\n", "success", id="qstat-xf",
+        ),
+        pytest.param(
+            "Job id            Name             User              Time Use S Queue\n"
+            "1.s               x                eve               00:00:12 R workq\n", "alive",
+            id="qstat",
+        ),
+        pytest.param(
+            MAIL + "Execution terminated\nExit_status=0\n", "success", id="mail",
+        ),
+    ],
+)
+def test_another_job_than_the_one_asked_for(text: str, expected: str) -> None:
+    """What PBS says of a job is never told of another one."""
+    assert told(read_captured(text, "auto", "1")) == expected
+    assert told(read_captured(text, "auto", "2")) == "unknown"
+
+
+@pytest.mark.parametrize(
     "text, who",
     [
         (log("Job to be deleted at request of eve@s", "Exit_status=271 x"), "eve"),

@@ -53,14 +53,15 @@ def read_captured(
     found = _from_xml(text) or _from_qacct(text, external_id) or _from_accounting(lines)
     if not found:
         found = read_log(lines, needs_prefix="log" not in source) or read_qstat(lines)
-    if external_id is not None:
-        found = [captured for captured in found if _is(captured, external_id)]
     if found:
-        return agreed(found)
+        # Lines by themselves name no job: in a text about other jobs they are those jobs'.
+        return agreed([told for told in found if external_id is None or _is(told, external_id)])
     told = read_mail(lines) or _from_failed_lines(lines) or _refused(lines)
     if told is None and re.search(r"stderr|auto|stdout", source):
         told = read_tool_lines(lines)
-    return told or CANNOT_TELL
+    if told is None or external_id is not None and not _is(told, external_id):
+        return CANNOT_TELL
+    return told
 
 
 def _is(captured: Captured, external_id: str) -> bool:
@@ -149,13 +150,13 @@ def _of_record(record: Record) -> Optional[Captured]:
 
 
 def _who_killed(captured: Captured, usage: Usage) -> Captured:
-    """What the numbers of a bare SIGKILL suggest: people set round limits."""
+    """What the numbers of a bare SIGKILL suggest: people set round limits, where none is shown."""
     cause, detail = Cause.UNKNOWN, captured.detail
-    if usage.elapsed_s and usage.elapsed_s >= _HOUR_S and usage.elapsed_s % _HOUR_S <= 5:
+    elapsed_s = 0 if usage.has("h_rt", "s_rt") else usage.elapsed_s
+    used_bytes = 0 if usage.has("h_vmem", "s_vmem") else usage.max_vmem_bytes
+    if elapsed_s and elapsed_s >= _HOUR_S and elapsed_s % _HOUR_S <= 5:
         cause, detail = Cause.WALLTIME, "it was killed after a whole number of hours"
-    elif usage.max_vmem_bytes and usage.max_vmem_bytes >= 2 * _HALF_GB and (
-        usage.max_vmem_bytes % _HALF_GB <= usage.max_vmem_bytes // 200
-    ):
+    elif used_bytes and used_bytes >= 2 * _HALF_GB and used_bytes % _HALF_GB <= used_bytes // 200:
         cause, detail = Cause.MEMORY, "it was killed with just over a round amount of memory"
     elif usage.requests_limits is False:
         # Its requests are shown and hold no limit: Grid Engine had nothing to enforce.

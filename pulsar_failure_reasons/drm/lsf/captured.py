@@ -46,7 +46,8 @@ def read_captured(
     """
     text = plain_copy(text)
     found = _from_json(text)
-    if not found and _has_report(text):
+    reported = not found and _has_report(text)
+    if reported:
         report = find_report(text, external_id)
         if report is not None:
             found = [_without_output_file(report, text) or _from_report(report)]
@@ -54,11 +55,10 @@ def read_captured(
         found = _from_histories(text, external_id)
     if not found:
         found = [_from_job_view(view) for view in read_rows(text)]
-    if external_id is not None:
-        found = [captured for captured in found if _is(captured, external_id)]
-    if found:
-        return agreed(found)
-    return _from_words(text, source)
+    if external_id is not None and (found or reported):
+        # Lines by themselves name no job: in a text about other jobs they are those jobs'.
+        return agreed([captured for captured in found if _is(captured, external_id)])
+    return agreed(found) if found else _from_words(text, source)
 
 
 def _is(captured: Captured, external_id: str) -> bool:

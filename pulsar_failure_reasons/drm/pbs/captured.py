@@ -32,6 +32,8 @@ from .stderr import classify_stderr
 _LABEL = "PBS"
 _LIMITS = frozenset({Cause.WALLTIME, Cause.MEMORY, Cause.CPU_TIME, Cause.DISK})
 _JOB = re.compile(r"^\s*Job Id:\s*(?P<id>\S+)\s*$", re.MULTILINE)
+#: The same in mails and epilogues.
+_NAMED = re.compile(r"^\s*(?:PBS )?Job Id:\s*(?P<id>[0-9]\S*)\s*$", re.MULTILINE | re.IGNORECASE)
 _ATTRIBUTES = re.compile(
     r"^\s*(?:job_state|exit_status|comment|substate|resources_used\.\w+) = ",
     re.MULTILINE | re.IGNORECASE,
@@ -62,21 +64,23 @@ def read_captured(
     text = plain_copy(text)
     flavour = guess_flavour(text, source)
     lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if external_id is not None and _names_only_others(text, external_id):
+        return CANNOT_TELL
     line_of_pbs = _from_stderr(text, external_id)
     if line_of_pbs is not None and line_of_pbs.cause in _LIMITS:
         return line_of_pbs
     found = _from_answer(text, flavour)
-    if external_id is not None:
-        found = [captured for captured in found if _is(captured, external_id)]
     if found:
-        return _better(agreed(found), read_mail(_moab_lines(lines), flavour))
+        meant = [told for told in found if external_id is None or _is(told, external_id)]
+        mail = read_mail(_moab_lines(lines), flavour) if meant else None
+        return _better(agreed(meant), mail)
     told: Optional[Captured] = None
     if is_log(lines):
         told = read_log(lines, flavour, external_id)
     elif may_be_mail(text, source):
         told = read_mail(lines, flavour)
     told = told or line_of_pbs or read_epilogue(lines, flavour)
-    told = told or _from_table(lines) or _refused(lines)
+    told = told or _from_table(lines, external_id) or _refused(lines)
     if told is None and re.search(r"stderr|auto|stdout", source):
         told = read_tool_lines(lines)
     unmarked = without_log_marks(text) if told is None else None
@@ -86,10 +90,20 @@ def read_captured(
 
 
 def _is(captured: Captured, external_id: str) -> bool:
+    return captured.external_id is None or _same(external_id, captured.external_id)
+
+
+def _same(wanted: str, seen: str) -> bool:
     try:
-        return captured.external_id is None or same_job(external_id, captured.external_id)
+        return same_job(wanted, seen)
     except OutputParseError:
         return False
+
+
+def _names_only_others(text: str, external_id: str) -> bool:
+    """Tell whether answers, mails or epilogues name their jobs, and this one is none of them."""
+    named = [match.group("id") for match in _NAMED.finditer(text)]
+    return bool(named) and not any(_same(external_id, seen) for seen in named)
 
 
 def _from_stderr(text: str, external_id: Optional[str]) -> Optional[Captured]:
@@ -220,7 +234,7 @@ _WIDE_ROW = re.compile(
 )
 
 
-def _from_table(lines: List[str]) -> Optional[Captured]:
+def _from_table(lines: List[str], external_id: Optional[str]) -> Optional[Captured]:
     found = []
     for line in lines:
         match = _SHORT_ROW.match(line) or _WIDE_ROW.match(line)
@@ -232,7 +246,8 @@ def _from_table(lines: List[str]) -> Optional[Captured]:
                                    external_id=job.external_id or None))
             else:
                 found.append(_of_view(view_of(job, Flavour.UNKNOWN)))
-    return agreed(found) if found else None
+    meant = [told for told in found if external_id is None or _is(told, external_id)]
+    return agreed(meant) if found else None
 
 
 def _refused(lines: List[str]) -> Optional[Captured]:
