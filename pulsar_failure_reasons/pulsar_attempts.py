@@ -25,12 +25,14 @@ from .reason import Cause, Confidence, FailureReason
 log = logging.getLogger("pulsar.failure_reasons.attempts")
 
 #: Pulsar tells Galaxy that a job has failed a moment before it notes that it is done with it.
-POSTPROCESSING_ENDS_WITHIN_S = 30.0
+POSTPROCESSING_ENDS_WITHIN_S = 60.0
 _POLL_INTERVAL_S = 0.05
 
 _FINAL_STATUS = "final_status"
+#: Metadata of a job that never came to the DRM. Who only takes messages gives it no final status.
+_NOT_LAUNCHED = "preprocessing_failed"
 #: Metadata by which stock Pulsar takes a job for one that it has already.
-_MARKS_OF_A_JOB = (_FINAL_STATUS, job_record.LAUNCH_CONFIG, "preprocessing_failed")
+_MARKS_OF_A_JOB = (_FINAL_STATUS, job_record.LAUNCH_CONFIG, _NOT_LAUNCHED)
 
 _speaking = threading.local()
 
@@ -122,9 +124,11 @@ def make_room(manager: Any, job_id: str, new: Attempt) -> bool:
     directory = manager.job_directory(job_id)
     old = job_record.load_attempt(directory)
     if old is None:
-        if new.number > 1 and directory.has_metadata(job_record.LAUNCH_CONFIG):
-            # From before an upgrade, perhaps: nothing tells whose it is.
-            raise AttemptRefused(job_id, new, "its job directory holds one that has no number")
+        if new.number > 1:
+            if directory.has_metadata(job_record.LAUNCH_CONFIG):
+                # From before an upgrade, perhaps: nothing tells whose it is.
+                raise AttemptRefused(job_id, new, "its job directory holds one that has no number")
+            _leave_indexes(manager, job_id, _indexes_with(manager, job_id))
         return True
     if old.number == new.number and old.galaxy == new.galaxy:
         # The same attempt again: stock tells a repeated submission.
@@ -149,6 +153,8 @@ def make_room(manager: Any, job_id: str, new: Attempt) -> bool:
 
 def _ends_soon(manager: Any, job_id: str) -> bool:
     """Tell whether Pulsar is done with the job; wait for the last steps of one that is over."""
+    if manager.job_directory(job_id).has_metadata(_NOT_LAUNCHED):
+        _leave_indexes(manager, job_id, ["preprocessing"])
     deadline = time.monotonic() + POSTPROCESSING_ENDS_WITHIN_S
     while True:
         indexes = _indexes_with(manager, job_id)
@@ -169,13 +175,23 @@ def _indexes_with(manager: Any, job_id: str) -> List[str]:
     ]
 
 
+def _leave_indexes(manager: Any, job_id: str, indexes: List[str]) -> None:
+    """Take a job that is over out of indexes in which stock leaves it, and takes it for active.
+
+    That is one whose input could not be staged, and one whose directory Galaxy removed.
+    """
+    for active_status in indexes:
+        manager.active_jobs.deactivate_job(job_id, active_status=active_status)
+
+
 def _persists(manager: Any) -> bool:
     """Tell whether the indexes of active jobs are kept at all."""
     return bool(manager.persistence_directory)
 
 
 def _is_over(manager: Any, job_id: str) -> bool:
-    return bool(manager.job_directory(job_id).has_metadata(_FINAL_STATUS))
+    directory = manager.job_directory(job_id)
+    return bool(directory.has_metadata(_FINAL_STATUS) or directory.has_metadata(_NOT_LAUNCHED))
 
 
 def _purge(manager: Any, job_id: str, new: Attempt) -> None:

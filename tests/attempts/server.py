@@ -44,13 +44,13 @@ class Server(PulsarInProcess):
 
     def message(
         self, job_id: str, command: str, attempt: Optional[int], galaxy: str = ONE,
-        manager: str = "_default_",
+        manager: str = "_default_", stages: Optional[Path] = None,
     ) -> None:
-        """Take a setup message, as AMQP and the relay hand it on."""
+        """Take a setup message, as AMQP and the relay hand it on; ``stages``: a file to fetch."""
         config = {
             "job_id": job_id, "command_line": command, "setup": True,
             "setup_params": {"job_id": job_id, "tool_id": "cat1", "tool_version": "1"},
-            "env": variables(attempt, galaxy),
+            "env": variables(attempt, galaxy), "remote_staging": staging(stages),
         }
         manager_endpoint_util.submit_job(self.proxy(manager), config)
 
@@ -72,9 +72,9 @@ class Server(PulsarInProcess):
 
     def rest_job(
         self, job_id: str, command: str, attempt: Optional[int], galaxy: str = ONE,
-        prefix: str = "",
+        prefix: str = "", stages: Optional[Path] = None,
     ) -> None:
-        """Set up and submit a job as Galaxy's REST client does."""
+        """Set up and submit a job as Galaxy's REST client does; ``stages``: a file to fetch."""
         told = {} if attempt is None else {
             "failure_reasons_attempt": attempt, "failure_reasons_galaxy": galaxy}
         answer = self.rest(
@@ -83,7 +83,8 @@ class Server(PulsarInProcess):
         assert answer.status_int == 200 and answer.json["job_id"] == job_id
         self.rest(
             "POST", f"{prefix}/jobs/{job_id}/submit", command_line=command,
-            env=json.dumps(variables(attempt, galaxy)))
+            env=json.dumps(variables(attempt, galaxy)),
+            remote_staging=json.dumps(staging(stages)))
 
     def rest_end(self, job_id: str, prefix: str = "") -> Dict[str, Any]:
         """Poll as Galaxy does; return the terminal payload."""
@@ -107,3 +108,11 @@ def variables(attempt: Optional[int], galaxy: str) -> List[Dict[str, Any]]:
         {"name": "PULSAR_FAILURE_REASONS_ATTEMPT", "value": str(attempt), "raw": False},
         {"name": "PULSAR_FAILURE_REASONS_ATTEMPT_OF", "value": galaxy, "raw": False},
     ]
+
+
+def staging(path: Optional[Path]) -> Dict[str, Any]:
+    """Return what Galaxy says of a file that Pulsar is to fetch before the job; None: of none."""
+    if path is None:
+        return {}
+    action = {"action_type": "remote_copy", "path": str(path), "source": {"path": str(path)}}
+    return {"setup": [{"name": "input", "type": "input", "action": action}]}
