@@ -12,12 +12,18 @@ from typing import Any, List, Optional
 from ..errors import ConfigurationError
 
 
-def split_native_specification(manager_name: str, text: Optional[str]) -> List[str]:
+def split_native_specification(manager_name: str, text: Any) -> List[str]:
     """Return a native specification as options; none for None.
 
     Raises:
-        ConfigurationError: its quotes do not match.
+        ConfigurationError: it is no text (YAML makes lists and numbers too), or its quotes do
+            not match.
     """
+    if text and not isinstance(text, str):
+        raise ConfigurationError(
+            f"manager {manager_name}: option native_specification is {text!r:.80}; it must be one "
+            "text of options, such as '--time=60 --mem=4G'"
+        )
     try:
         return shlex.split(text or "")
     except ValueError as error:

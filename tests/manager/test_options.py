@@ -37,6 +37,8 @@ from .harness import reason_of
         ("hold_grace", "1h", "it must be a number of seconds"),
         ("hold_grace", [1], "it must be a number of seconds"),
         ("observe_only", "perhaps", "it must be true or false"),
+        ("native_specification", ["--mem=1G"], "it must be one text"),
+        ("native_specification", {"mem": "1G"}, "it must be one text"),
     ],
 )
 def test_value_is_checked_at_start(
@@ -97,7 +99,7 @@ def test_limit_with_zero_exit(
 ) -> None:
     """The option decides about a job at a limit whose tool had ended with 0."""
     pulsar = make_pulsar(limit_with_zero_exit=limit_with_zero_exit)
-    hog = "python3 -c 'x = bytes([1]) * 99000000; import time; time.sleep(9)' || true"
+    hog = "python3 -c 'x = bytes([1]) * 99000000; import time; time.sleep(600)' || true"
     pulsar.submit("1", hog, "--mem=40")
     payload = pulsar.end("1")
     assert (payload["status"], reason_of(payload), payload["returncode"]) == (status, cause, 0)

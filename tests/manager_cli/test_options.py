@@ -26,6 +26,8 @@ from .conftest import MakePulsar
         ("missing_grace", 0, None),
         ("hold_grace", "1h", "it must be a number of seconds"),
         ("observe_only", "perhaps", "it must be true or false"),
+        ("native_specification", ["--mem=1G"], "it must be one text"),
+        ("native_specification", {"mem": "1G"}, "it must be one text"),
     ],
 )
 def test_value_is_checked_at_start(
