@@ -6,6 +6,7 @@
     ├── ConfigurationError          an option has a value that cannot work
     ├── RecordError                 a stored ``runner_state`` file cannot be read
     ├── LedgerError                 the failure ledger's database cannot be used
+    │   └── LedgerNotMadeError      its place is there, and no ledger in it yet
     ├── MirrorError                 two trees cannot be compared: one cannot be read
     └── DrmError                    something about the DRM
         ├── OutputParseError        it answered, and we do not understand the answer
@@ -39,6 +40,10 @@ class MirrorError(FailureReasonsError):
 
 class LedgerError(FailureReasonsError):
     """The database of the failure ledger cannot be used; the message names it and what to do."""
+
+
+class LedgerNotMadeError(LedgerError):
+    """There is no ledger in a place in which one can be: no job has ended, or it is elsewhere."""
 
 
 class DrmError(FailureReasonsError):

@@ -12,7 +12,11 @@ import click
 
 from pulsar_failure_reasons.app_config import AppConfig, load_app_config
 from pulsar_failure_reasons.cli.commands import Refused
-from pulsar_failure_reasons.errors import ConfigurationError, FailureReasonsError
+from pulsar_failure_reasons.errors import (
+    ConfigurationError,
+    FailureReasonsError,
+    LedgerNotMadeError,
+)
 from pulsar_failure_reasons.ledger.settings import (
     LedgerSettings,
     NoLedger,
@@ -35,7 +39,8 @@ Examples:
 \b
 --by takes: cause, fault, tool, node, manager, and one of hour, day, week, month.
 By node, rates are not known: the ledger does not hold where jobs ran that ended well.
-Exit code: 0 with a report (also an empty one), 2 where there is no ledger to read.
+Exit code: 0 with a report (also an empty one, as of a server on which no job has ended yet),
+2 where there is no ledger to read.
 """
 
 
@@ -57,7 +62,9 @@ def command(app: Optional[str], ledger: Optional[str], output: Optional[str], **
     With the worst nodes, and the tools whose limits are too low with what their jobs used.
     """
     try:
-        text = _report(_url(app, ledger), **asked)
+        server = _server(app, ledger)
+        url = _url_of_server(server) if server else str(as_url(str(ledger), "."))
+        text = _report(url, server, **asked)
     except FailureReasonsError as error:
         raise Refused(str(error)) from None
     if output is None:
@@ -82,20 +89,23 @@ def _write(path: str, text: str) -> None:
         os.replace(whole, path)
 
 
-def _url(app: Optional[str], ledger: Optional[str]) -> str:
-    """Return the URL of the ledger that was named.
+def _server(app: Optional[str], ledger: Optional[str]) -> Optional[AppConfig]:
+    """Return the server whose ledger was named, None where the ledger itself was.
 
     Raises:
-        ConfigurationError: none, or both ways, or the server has none or several.
+        ConfigurationError: none was named, or both ways, or app.yml cannot be read.
     """
     if (app is None) == (ledger is None):
         raise ConfigurationError("name the ledger: --app APP.YML, or --ledger PATH or URL")
-    if ledger is not None:
-        return as_url(ledger, ".") or ledger
-    return _url_of_server(load_app_config(app or ""))
+    return None if app is None else load_app_config(app)
 
 
 def _url_of_server(config: AppConfig) -> str:
+    """Return the URL of a server's ledger.
+
+    Raises:
+        ConfigurationError: it has none, or several.
+    """
     found: List[str] = []
     why_not = "no manager keeps one"
     for manager in config.managers:
@@ -115,10 +125,11 @@ def _url_of_server(config: AppConfig) -> str:
 
 
 def _report(
-    url: str, since: str, until: Optional[str], by: str, top: Optional[int], form: str
+    url: str, server: Optional[AppConfig], since: str, until: Optional[str], by: str,
+    top: Optional[int], form: str,
 ) -> str:
     # Behind the options, so that --help needs no SQLAlchemy.
-    from pulsar_failure_reasons.ledger.database import LedgerDatabase
+    from pulsar_failure_reasons.ledger.database import EmptyLedger, LedgerDatabase
     from pulsar_failure_reasons.report.build import TOP, build_report, parse_dimensions
     from pulsar_failure_reasons.report.period import parse_period
 
@@ -126,11 +137,27 @@ def _report(
     dimensions, period = parse_dimensions(by), parse_period(since, until, now)
     database = LedgerDatabase(url, read_only=True)
     rows = top or (TPV_TOOLS if form == "tpv" else TOP)
-    report = build_report(database, period, dimensions, rows)
+    try:
+        report = build_report(database, period, dimensions, rows)
+        nothing = (f"no job ended in this period ({period}) according to {database.shown}; "
+                   "--since all shows what there is")
+    except LedgerNotMadeError:
+        if server is None or not _will_make_one(server):
+            raise
+        # What app.yml names is no slip of the hand, and cron runs this on a new server too.
+        database = EmptyLedger(url)
+        report = build_report(database, period, dimensions, rows)
+        nothing = f"no job has ended yet: {database.shown} is made when the first one does"
     if not report.ends:
-        click.echo(f"pulsar-failure-reasons report: no job ended in this period ({period}) "
-                   f"according to {database.shown}; --since all shows what there is", err=True)
+        click.echo(f"pulsar-failure-reasons report: {nothing}", err=True)
     return _render(report, database, form, now)
+
+
+def _will_make_one(server: AppConfig) -> bool:
+    """Tell whether a server has a manager that keeps a ledger."""
+    from pulsar_failure_reasons.managers.reconciling import MANAGERS
+
+    return any(manager.type in MANAGERS for manager in server.managers)
 
 
 def _render(report: Any, database: Any, form: str, now: float) -> str:

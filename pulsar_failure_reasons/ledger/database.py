@@ -14,7 +14,7 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 from urllib.parse import quote
 
-from ..errors import LedgerError
+from ..errors import LedgerError, LedgerNotMadeError
 from .entry import DAY_S, HOUR_S, HOURS_KEPT_S, Entry
 from .schema import SCHEMA_VERSION, counted, ends, failures, metadata, version
 from .settings import shown, sqlite_path
@@ -98,7 +98,8 @@ class LedgerDatabase:
         """Give a transaction on a ledger of our version.
 
         Raises:
-            LedgerError: there is no ledger, it cannot be opened, or it is of another version.
+            LedgerNotMadeError: there is no ledger, and the server may make one there.
+            LedgerError: it cannot be opened, or it is of another version.
         """
         try:
             if self._path is not None and not self._read_only:
@@ -107,7 +108,8 @@ class LedgerDatabase:
                 self._check(connection)
                 yield connection
         except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
-            raise LedgerError(f"the failure ledger {self.shown}: {self._told(error)}") from error
+            kind = LedgerNotMadeError if _is_absent(self._path) else LedgerError
+            raise kind(f"the failure ledger {self.shown}: {self._told(error)}") from error
 
     def _told(self, error: Exception) -> str:
         if self._path is None or isinstance(error, OSError):
@@ -128,7 +130,8 @@ class LedgerDatabase:
             self._make_tables(connection)
             found = self._version(connection)
         if found is None:
-            raise LedgerError(
+            # A file that holds something else is a mistake; a database has room for more tables.
+            raise (LedgerNotMadeError if self._path is None else LedgerError)(
                 f"{self.shown} holds no failure ledger; is it the place that failure_ledger names?"
             )
         if found != SCHEMA_VERSION:
@@ -227,9 +230,29 @@ class LedgerDatabase:
                 return removed
 
 
+class EmptyLedger(LedgerDatabase):
+    """Stands for a ledger that its server has not made yet: nothing is in it, and none is made."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._path = None
+        # In memory, and a new one for each connection: the tables are made in each.
+        self.engine = sa.create_engine("sqlite://", poolclass=sa.NullPool)
+
+
 def _batch_of(moment_s: float) -> int:
     # 20 bits of chance behind the milliseconds fit into 63 bits.
     return int(moment_s * 1000) << 20
+
+
+def _is_absent(path: Optional[str]) -> bool:
+    """Tell whether a file's folder is there, and nothing in the file's place."""
+    try:
+        os.lstat(path or ".")
+    except OSError as why:
+        folder = os.path.dirname(path or "") or "."
+        return isinstance(why, FileNotFoundError) and os.path.isdir(folder)
+    return False
 
 
 def _make_private_file(path: str) -> None:

@@ -133,11 +133,46 @@ def test_missing_ledger(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_server_without_a_ledger_yet(tmp_path: Path) -> None:
-    """Before the first job has ended there is no file."""
+@pytest.mark.parametrize(
+    "form, begin",
+    [
+        ("table", "0 of 0 ended jobs failed with a reason (-), "),
+        ("csv", "cause,failures,ends,rate\n"),
+        ("prometheus", "# HELP pulsar_failures_in_period "),
+        ("html", "<!DOCTYPE html>\n"),
+    ],
+)
+def test_server_without_a_ledger_yet(tmp_path: Path, form: str, begin: str) -> None:
+    """Before the first job has ended there is none: an empty report, for cron; none is made."""
     app = {"manager": {"type": "queued_slurm"}, "persistence_directory": str(tmp_path)}
+    said = run("--app", app_yml(tmp_path, app), "--format", form)
+    assert said.code == 0 and said.out.startswith(begin)
+    assert said.err == (
+        f"pulsar-failure-reasons report: no job has ended yet: {tmp_path}/failure-ledger.sqlite "
+        "is made when the first one does\n")
+    assert [file.name for file in tmp_path.iterdir()] == ["app.yml"]
+
+
+def test_server_whose_folder_is_not_there(tmp_path: Path) -> None:
+    """A relative persistence directory, seen from another folder than Pulsar's: an error."""
+    app = {"manager": {"type": "queued_slurm"}, "persistence_directory": "persisted"}
+    said = refusal(run("--app", app_yml(tmp_path, app), cwd=tmp_path))
+    assert "persisted/failure-ledger.sqlite: there is no such file" in said
+
+
+def test_server_that_keeps_no_ledger(tmp_path: Path) -> None:
+    """A stock manager will never make one: an error."""
+    app = {"manager": {"type": "queued_drmaa"}, "persistence_directory": str(tmp_path)}
     assert "failure-ledger.sqlite: there is no such file" in refusal(
         run("--app", app_yml(tmp_path, app)))
+
+
+def test_server_whose_ledger_is_another_file(tmp_path: Path) -> None:
+    """app.yml names a file that holds something else: an error, as where it is named here."""
+    other = tmp_path / "galaxy.sqlite"
+    other.write_bytes(b"")
+    app = {"manager": {"type": "queued_slurm", "failure_ledger": str(other)}}
+    assert "holds no failure ledger" in refusal(run("--app", app_yml(tmp_path, app)))
 
 
 def test_server_whose_ledger_is_off(tmp_path: Path) -> None:
