@@ -10,10 +10,13 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / ".env" / "wheels"
-TIMEOUT_S = 300
+TIMEOUT_S = 600
+#: Seconds before each further attempt: an index may be away for a moment.
+PAUSES_S = (10, 30)
 
 
 class WheelError(Exception):
@@ -31,7 +34,7 @@ def wheel(distribution: str, version: str) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
         kept = _kept(distribution, version)
         if not kept:
-            _download(distribution, version)
+            _fetch(distribution, version)
             kept = _kept(distribution, version)
     if not kept:
         raise WheelError(f"pip fetched {distribution} {version}, but left no wheel in {FOLDER}")
@@ -40,6 +43,16 @@ def wheel(distribution: str, version: str) -> Path:
 
 def _kept(distribution: str, version: str) -> "list[Path]":
     return sorted(FOLDER.glob(f"{distribution.replace('-', '_')}-{version}-*.whl"))
+
+
+def _fetch(distribution: str, version: str) -> None:
+    for pause_s in PAUSES_S:
+        try:
+            return _download(distribution, version)
+        except WheelError as error:
+            print(f"{error}\ntrying again in {pause_s} s", file=sys.stderr, flush=True)
+            time.sleep(pause_s)
+    _download(distribution, version)
 
 
 def _download(distribution: str, version: str) -> None:
