@@ -28,6 +28,8 @@ FAILED = "failed"
 
 _INFERRED = Confidence.INFERRED
 _LIMITS = frozenset({Cause.WALLTIME, Cause.MEMORY, Cause.CPU_TIME})
+#: How a shell (a site's wrapper of job scripts) tells that what it ran was ended by a signal.
+_SIGNAL_PASSED_ON = range(129, 193)
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def _judge_ended_badly(job: JobId, history: History, end: End, files: JobFiles) 
         return Judgement(COMPLETE)
     if end.cause is not None:
         return _failed(job, history, files, end.cause, end)
-    if end.exit_code and not end.signal:
+    if end.exit_code and not end.signal and end.exit_code not in _SIGNAL_PASSED_ON:
         # The script ends with 0 whatever the tool returned: one of its own guards exited.
         guard = replace(end, detail=end.detail or f"the job script exited with {end.exit_code}")
         return _failed(job, history, files, Cause.LAUNCH_ERROR, guard, _INFERRED)

@@ -27,6 +27,8 @@ TIMEOUT = End(Ending.LIMIT, Cause.WALLTIME)
 OUT_OF_MEMORY = End(Ending.LIMIT, Cause.MEMORY)
 EXIT_1 = End(Ending.BADLY, exit_code=1, signal=0)
 SIGNAL_9 = End(Ending.BADLY, exit_code=0, signal=9)
+#: How a shell tells that what it ran was ended by signal 9: under a site's wrapper of job scripts.
+EXIT_137 = End(Ending.BADLY, exit_code=137)
 NO_OUTPUT_FILE = End(Ending.BADLY, Cause.DISK, "its output file could not be opened", signal=53)
 CANCELLED = End(Ending.CANCELLED, Cause.CANCELLED, cancelled_by="1000")
 NODE_FAIL = End(Ending.INFRASTRUCTURE, Cause.NODE_FAILURE)
@@ -80,6 +82,10 @@ def cause_of(judgement: Judgement) -> Optional[Cause]:
         pytest.param(EXIT_1, 1, None, "complete", None, id="badly_present"),
         pytest.param(EXIT_1, None, None, "failed", Cause.LAUNCH_ERROR, id="badly_absent_exit"),
         pytest.param(SIGNAL_9, None, None, "failed", Cause.UNKNOWN, id="badly_absent_signal"),
+        pytest.param(EXIT_137, None, None, "failed", Cause.UNKNOWN, id="badly_absent_exit_137"),
+        pytest.param(
+            EXIT_137, None, MEMORY_LINE, "failed", Cause.MEMORY, id="exit_137_by_stderr"
+        ),
         pytest.param(
             SIGNAL_9, None, MEMORY_LINE, "failed", Cause.MEMORY, id="overmemorykill_by_stderr"
         ),
