@@ -13,7 +13,7 @@ from .pulsar import check_company, check_entry_points, check_seams, check_switch
 from .pulsar import check_user
 from .run import Check
 from .site import Site
-from .slurm import check_slurm
+from .slurm import check_slurm, check_slurm_user
 
 CHECKS: Tuple[Check[Site], ...] = (
     ("the user", check_user),
@@ -25,6 +25,7 @@ CHECKS: Tuple[Check[Site], ...] = (
     ("managers that share", check_company),
     ("the DRM's commands", check_commands),
     ("Slurm's configuration", check_slurm),
+    ("whom Slurm is asked for", check_slurm_user),
     ("the queries", check_queries),
     ("the folders", check_folders),
     ("the log", check_logs),

@@ -174,6 +174,11 @@ CODES: Dict[str, Code] = {
         _WARNING, "Slurm's configuration could not be read, so it was not checked",
         "scontrol show config",
     ),
+    "PFR218": Code(
+        _WARNING, "Slurm is asked as root, for whom its filter by user does not work: each look "
+        "gets the jobs of all users",
+        "run Pulsar, and this check, as a user of its own",
+    ),
     "PFR220": Code(_OK, "a query of the DRM, its time and its cost"),
     "PFR221": Code(_ERROR, "the DRM gave no usable answer to the query for jobs", _ASK_AGAIN),
     "PFR222": Code(

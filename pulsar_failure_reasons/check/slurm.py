@@ -18,6 +18,8 @@ from .site import MadeManager, Site
 
 #: Looks at Slurm within which an ended job must stay known.
 LOOKS = 4
+#: As the commands tell the user: by number here, by name behind a shell plugin.
+_ROOT = ("0", "root")
 #: "(null)" since 23.11, "accounting_storage/none" before.
 _NO_ACCOUNTING = ("(null)", "accounting_storage/none", "none", "")
 _LINE = re.compile(r"(\w+)\s+=\s?(.*)")
@@ -43,6 +45,19 @@ def _of_one(made: MadeManager) -> Iterator[Finding]:
     yield from _memory(made, config, asked)
     if config.get("JobFileAppend", "0") == "1":
         yield Finding("PFR216", "JobFileAppend = 1", made.name)
+
+
+def check_slurm_user(site: Site) -> Iterator[Finding]:
+    """See whether Slurm can leave out the jobs of other users when it is asked for ours."""
+    for made in site.usable():
+        if made.manager.drm != "slurm":
+            continue
+        try:
+            user = commands_of(made.manager).user()
+        except DrmError:
+            continue  # the check of the commands says so
+        if user in _ROOT:
+            yield Finding("PFR218", f"squeue --user={user}", made.name)
 
 
 def query_config(manager: Any) -> Dict[str, str]:

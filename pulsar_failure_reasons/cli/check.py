@@ -180,7 +180,7 @@ def _print(finding: Finding) -> None:
     level = click.style(f"{finding.level.value:<8}", fg=COLOURS[finding.level.value])
     about = f"{finding.about}: " if finding.about else ""
     click.echo(f"{level}{finding.code}  {about}{finding.what}")
-    if finding.advice and finding.level.value in ("warning", "error"):
+    if finding.advice:
         click.echo(f"{'':<16}-> {finding.advice}")
 
 
