@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 from typing import Any, Mapping, Optional
@@ -25,6 +26,8 @@ _NOT_SENT = (model.Job.states.NEW, model.Job.states.RESUBMITTED)
 def number_client(runner: Any, client: Any, job_wrapper: Any) -> None:
     """Have a Pulsar client say which attempt of the job it sends."""
     number = attempt_number(runner.sa_session, job_wrapper.get_job())
+    if runner.use_mq:
+        _note_while_current(runner, job_wrapper, number)
     attempt = Attempt(number, _name_of_galaxy(runner))
     # A list of its own: queue_job adds the tool's variables to what may be the destination's.
     client.env = [*(client.env or []), *attempt.env()]
@@ -39,6 +42,35 @@ def _name_of_galaxy(runner: Any) -> str:
     """Return a word that no other Galaxy has: it tells nothing of its secret."""
     encoded = runner.app.security.encode_id(0, kind="attempts")
     return hashlib.sha256(f"{runner.galaxy_url} {encoded}".encode()).hexdigest()[:16]
+
+
+def _note_while_current(runner: Any, job_wrapper: Any, number: int) -> None:
+    """Have a wrapper note where its job was sent unless that attempt is over by then.
+
+    Galaxy notes it after the submission: a busy one may have had the message of the end before,
+    and would put the attempt that has failed into the place of the next one.
+    """
+    stock_note = job_wrapper.set_job_destination
+
+    @functools.wraps(stock_note)
+    def set_job_destination(*args: Any, **kwargs: Any) -> None:
+        over = kwargs.get("external_id") and _over(runner, job_wrapper.get_job(), number)
+        if over:
+            log.info("(%s) not noted as sent: %s", job_wrapper.job_id, over)
+            runner.sa_session.commit()
+        else:
+            stock_note(*args, **kwargs)
+
+    job_wrapper.set_job_destination = set_job_destination
+
+
+def _over(runner: Any, job: Any, number: int) -> Optional[str]:
+    """Return why this attempt of the job is over, else None and lock the job until a commit."""
+    runner.sa_session.flush()
+    runner.sa_session.refresh(job, with_for_update=True)
+    if attempt_number(runner.sa_session, job) != number:
+        return "attempt %d is over" % number
+    return moved_on(runner, job)
 
 
 def moved_on(runner: Any, job: Any) -> Optional[str]:

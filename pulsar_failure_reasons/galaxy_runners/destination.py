@@ -7,9 +7,10 @@ gone once the job has to be looked up (by a message, after a restart, in another
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Iterator, Mapping, Optional
 
 from .database import one_line
 from .payload import PARAM_REASON
@@ -132,4 +133,46 @@ def carry_on(runner: Any, job_state: Any) -> None:
     if after != before:
         job.destination_params = after
         runner.sa_session.add(job)
-        runner.sa_session.commit()
+
+
+class _Uncommitted:
+    """A job wrapper that leaves the commit of a new destination to whoever uses it."""
+
+    def __init__(self, wrapper: Any) -> None:
+        object.__setattr__(self, "bare", wrapper)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.bare, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.bare, name, value)
+
+    def set_job_destination(self, *args: Any, **kwargs: Any) -> None:
+        """See Galaxy's."""
+        self.bare.set_job_destination(*args, **{**kwargs, "flush": False})
+
+
+@contextlib.contextmanager
+def committed_with_its_state(job_state: Any) -> Iterator[None]:
+    """In the block, a job's new destination is stored with its state "resubmitted", not before.
+
+    Whoever sees a job of a message-driven runner in between (a Galaxy that starts after it was
+    killed just then, or another handler that gets the message) would take the failed attempt for
+    one at the new destination: it asks the wrong rules, or sends it again as the same attempt.
+    """
+    wrapper = job_state.job_wrapper
+    job_state.job_wrapper = _Uncommitted(wrapper)
+    try:
+        yield
+    finally:
+        job_state.job_wrapper = wrapper
+
+
+def ready_for_its_state(runner: Any, job_state: Any) -> None:
+    """Hand the new destination to the database, for the commit that stores the state.
+
+    Galaxy reads the job anew before that.
+    """
+    runner.sa_session.flush()
+    if isinstance(job_state.job_wrapper, _Uncommitted):
+        job_state.job_wrapper = job_state.job_wrapper.bare

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from contextlib import nullcontext
 from typing import Any, Callable, Mapping, Optional
 
 from galaxy.jobs.runners import pulsar as stock
@@ -200,17 +201,10 @@ class FailureReasonsMixin:
         to whoever waits for it.
         """
         try:
-            if runner_state == "failure":
-                if not finish.may_run_again(self, job_state):
-                    return
-                if retries.send_again(self, job_state, self.infrastructure_retries):
-                    return
-            for handler in self.runner_state_handlers.get(  # type: ignore[attr-defined]
-                runner_state, []
-            ):
-                handler(self.app, self, job_state)
-                if job_state.runner_state_handled:
-                    break
+            if runner_state == "failure" and not finish.may_run_again(self, job_state):
+                return
+            with self._whole_resubmission(job_state):
+                self._ask_handlers(runner_state, job_state)
         except DATABASE_AWAY:
             job_state.runner_state_handled = False
             raise
@@ -219,6 +213,25 @@ class FailureReasonsMixin:
             log.exception(
                 "(%s) it is not resubmitted: %s", job_state.job_wrapper.job_id, one_line(error)
             )
+
+    def _ask_handlers(self, runner_state: str, job_state: Any) -> None:
+        if runner_state == "failure" and retries.send_again(
+            self, job_state, self.infrastructure_retries
+        ):
+            return
+        for handler in self.runner_state_handlers.get(  # type: ignore[attr-defined]
+            runner_state, []
+        ):
+            handler(self.app, self, job_state)
+            if job_state.runner_state_handled:
+                break
+
+    def _whole_resubmission(self, job_state: Any) -> Any:
+        # By REST the remote directory is removed in between, which may take long, and must not be
+        # gone while the job still counts as there.
+        if not self.use_mq:
+            return nullcontext()
+        return destination.committed_with_its_state(job_state)
 
     def mark_as_resubmitted(self, job_state: Any, info: Optional[str] = None) -> None:
         """See Galaxy's; Pulsar forgets the attempt that is over."""
@@ -231,6 +244,7 @@ class FailureReasonsMixin:
             job_id, "its next attempt will not know all of this one",
             lambda: destination.carry_on(self, job_state),
         )
+        destination.ready_for_its_state(self, job_state)
         super().mark_as_resubmitted(job_state, info=info)  # type: ignore[misc]
 
     # ---- helpers --------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def python(code: str, **env: str) -> str:
     environment = {
         k: v for k, v in os.environ.items() if not k.startswith(("PULSAR_FAILURE", "PYTHON"))}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], env={**environment, **env}, timeout=120,
+        [sys.executable, "-W", "ignore", "-c", code], env={**environment, **env}, timeout=600,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
     assert done.returncode == 0, done.stdout
     return done.stdout

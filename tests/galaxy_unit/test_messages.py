@@ -6,8 +6,9 @@ from typing import Any, Dict
 
 import pytest
 from galaxy import model
+from galaxy.jobs.runners import pulsar as stock
 
-from .stub import MEMORY, Galaxy, States, because
+from .stub import MEMORY, Galaxy, States, Wrapper, because
 
 AGAIN = {"condition": "memory_limit_reached and attempt <= 3"}
 TO_BIG = {"condition": "memory_limit_reached", "environment": "big"}
@@ -237,6 +238,67 @@ def test_a_deleted_job_is_not_resubmitted(galaxy: Galaxy) -> None:
         galaxy.message(runner, job, "failed", MEMORY)
         assert galaxy.refreshed(job).state == state
         assert "failure_reason" not in galaxy.refreshed(job).destination_params
+
+
+def test_a_galaxy_that_is_killed_while_it_resubmits(
+    galaxy: Galaxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database has the job at the old place until it has it as resubmitted to the new one.
+
+    In between a later Galaxy would take the failure that comes again for one at the new place.
+    """
+    class Killed(BaseException):
+        """The end of the process."""
+
+    def mark_as_resubmitted(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    runner = galaxy.runner("PulsarMQJobRunner")
+    galaxy.destination("big", "mq")
+    job = sent(galaxy, runner, galaxy.destination("cluster", "mq", rules=[TO_BIG]))
+    job_id = job.id
+    with monkeypatch.context() as patch:
+        patch.setattr(Wrapper, "mark_as_resubmitted", mark_as_resubmitted)
+        with pytest.raises(Killed):
+            galaxy.message(runner, job, "failed", {**MEMORY, "attempt": 1})
+    galaxy.model.context.rollback()
+    killed = galaxy.refreshed(job_id)
+    assert (killed.state, killed.destination_id, killed.job_runner_external_id) == (
+        States.RUNNING, "cluster", str(job_id))
+    galaxy.message(runner, killed, "failed", {**MEMORY, "attempt": 1})
+    job = galaxy.refreshed(job_id)
+    assert (job.state, job.destination_id) == (States.RESUBMITTED, "big")
+    assert job.job_runner_external_id is None
+
+
+def test_the_end_comes_before_galaxy_has_noted_the_submission(
+    galaxy: Galaxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job stays where its failure has put it; what was sent is over."""
+    def queue_job(runner: Any, wrapper: Any) -> None:
+        """Stock's, without the files."""
+        runner.get_client_from_wrapper(wrapper)
+        job = wrapper.get_job()
+        if ends:
+            galaxy.message(runner, job, "failed", {**MEMORY, "attempt": 1})
+        wrapper.set_job_destination(
+            wrapper.job_destination, external_id=str(job.id), flush=True, job=job)
+
+    monkeypatch.setattr(stock.PulsarJobRunner, "queue_job", queue_job)
+    runner = galaxy.runner("PulsarMQJobRunner")
+    galaxy.destination("big", "mq", native="--mem=99")
+    for ends, (state, destination) in (
+        (False, (States.QUEUED, "cluster")), (True, (States.RESUBMITTED, "big")),
+    ):
+        place = galaxy.destination("cluster", "mq", rules=[TO_BIG])
+        made = galaxy.job(place, state=States.QUEUED)
+        runner.put(galaxy.wrapper(made, place))
+        method, wrapper = runner.work_queue.get_nowait()
+        method(wrapper)
+        job = galaxy.refreshed(made)
+        assert (job.state, job.destination_id) == (state, destination)
+        assert job.job_runner_external_id == (None if ends else str(job.id))
+        assert job.destination_params.get("native") == ("--mem=99" if ends else None)
 
 
 def test_the_job_is_asked_of_the_database(galaxy: Galaxy) -> None:
