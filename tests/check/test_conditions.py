@@ -71,6 +71,27 @@ def test_names() -> None:
         ("failed_node == 'node1' and attempt < 3", True, True),
         ("failed_node > 3", True, False),
         ("max(attempt, 3) > 5", True, None),
+        # Values that only the condition itself knows.
+        ("memory_limit_reached and requested_memory_bytes > 8589934592", True, True),
+        ("memory_limit_reached and requested_memory_bytes < 8 * 1024 * 1024 * 1024", True, True),
+        ("used_memory_bytes == 3 * 1000 and memory_limit_reached", True, True),
+        ("walltime_reached and requested_walltime_s > 86400 and attempt < 3", True, True),
+        ("walltime_reached and requested_walltime_s > 86400", False, False),
+        ("memory_limit_reached and used_memory_bytes > requested_memory_bytes", True, True),
+        ("infrastructure_failure and failed_node == 'node7'", True, True),
+        ("walltime_reached and failed_node in ['big1', 'big2']", True, True),
+        ("disk_limit_reached and attempt == 7", True, True),
+        ("unknown_error and seconds_running > 5000000", False, True),
+        ("seconds_since_queued < 0", True, False),
+        ("attempt < 2.5 and attempt > 2.2", True, False),
+        # Lost jobs and failed transfers.
+        ("infrastructure_failure and not node_failure and not preempted", True, True),
+        ("infrastructure_failure and launch_error", True, False),
+        # Arithmetic with names: tried, and where nothing is found nothing is claimed.
+        ("used_memory_bytes / 1024 > 8 and memory_limit_reached", True, True),
+        ("used_memory_bytes / 7 == 8", True, None),
+        ("used_memory_bytes < 1 / 0", True, False),
+        ("walltime_reached and used_memory_bytes < 1e999", True, True),
     ],
 )
 def test_when_it_is_true(text: str, ours: bool, expected: Optional[bool]) -> None:
