@@ -159,6 +159,7 @@ class PbsSource:
         self._accounting = accounting
         self._flavour: Optional[pbs.Flavour] = None
         self._speaks_text_only = False
+        self._told_that_answers_are_broken = False
         self._told_that_history_is_off = False
 
     def flavour(self) -> pbs.Flavour:
@@ -197,8 +198,19 @@ class PbsSource:
                     raise
                 log.info("this PBS is too old for qstat in JSON or XML; its text is read")
                 self._speaks_text_only = True
+            except OutputParseError as error:
+                if flavour is pbs.Flavour.UNKNOWN:
+                    raise
+                # Up to 2022 a comma or quote in the environment of one job breaks OpenPBS's
+                # JSON, and up to 18.1 any two jobs do: else no job would ever end.
+                self._tell_of_broken_answers(error)
         results = self._asked.all([pbs.qstat_text_command(ids, history) for ids in chunks])
         return [v for r in results for v in pbs.parse_qstat_text(r.stdout, flavour, r.stderr)]
+
+    def _tell_of_broken_answers(self, error: OutputParseError) -> None:
+        if not self._told_that_answers_are_broken:
+            self._told_that_answers_are_broken = True
+            log.info("PBS: %s; as long as that is so its text is read", error)
 
     def _parsed(self, result: CommandResult, flavour: pbs.Flavour) -> List[JobView]:
         if flavour is pbs.Flavour.OPENPBS:
