@@ -74,9 +74,15 @@ def _over(runner: Any, job: Any, number: int) -> Optional[str]:
 
 
 def moved_on(runner: Any, job: Any) -> Optional[str]:
-    """Return where the job is instead, if it is no longer with this runner; else None."""
+    """Return where the job is instead, if it is no longer with this runner; else None.
+
+    Pulsar tells an end twice after a crash: stock would finish a finished job again, whose files
+    are gone, and fail it.
+    """
     if job.state in _NOT_SENT:
         return "it waits to be sent (%s)" % job.state
+    if job.state == model.Job.states.OK:
+        return "it has ended well"
     other = _runner_of(runner.app, job)
     if other is not None and not _same_endpoint(runner, other):
         return "it is with %s" % job.job_runner_name

@@ -23,7 +23,7 @@ log = logging.getLogger("galaxy.pulsar_failure_reasons.finish")
 _States = model.Job.states
 #: A job that somebody ended, or that is over, is not run again.
 NOT_RUN_AGAIN = frozenset({
-    _States.ERROR, _States.DELETED, _States.DELETING, _States.STOPPED, _States.STOPPING,
+    _States.OK, _States.ERROR, _States.DELETED, _States.DELETING, _States.STOPPED, _States.STOPPING,
 })
 
 

@@ -169,7 +169,7 @@ def test_a_mistake_of_ours_goes_stocks_way(
     assert galaxy.refreshed(state.job_wrapper.job_id).state == States.ERROR
 
 
-@pytest.mark.parametrize("ended", [States.DELETING, States.DELETED, States.STOPPING])
+@pytest.mark.parametrize("ended", [States.DELETING, States.DELETED, States.STOPPING, States.OK])
 def test_a_failure_of_a_job_that_somebody_ended(galaxy: Galaxy, ended: Any) -> None:
     """Whatever fails it, a worker's error too, no rule brings it back."""
     runner = galaxy.runner()

@@ -160,6 +160,19 @@ def test_a_late_message_of_an_older_attempt(galaxy: Galaxy, status: str) -> None
     assert galaxy.refreshed(job).state == States.ERROR
 
 
+@pytest.mark.parametrize("status", ["complete", "failed", "lost"])
+def test_an_end_that_is_told_again_later(galaxy: Galaxy, status: str) -> None:
+    """A job that Galaxy has finished well stays so, rules or not."""
+    runner = galaxy.runner("PulsarMQJobRunner")
+    rules = [{"condition": "any_failure"}]
+    job = sent(galaxy, runner, galaxy.destination("cluster", "mq", rules=rules))
+    job.set_final_state(States.OK)
+    galaxy.model.context.commit()
+    galaxy.message(runner, job, status, {**MEMORY, "attempt": 1})
+    assert galaxy.refreshed(job).state == States.OK
+    assert runner.work_queue.empty()
+
+
 @pytest.mark.parametrize("status", ["failed", "lost", "complete"])
 def test_a_job_that_runs_elsewhere_now(galaxy: Galaxy, status: str) -> None:
     """A message that comes again once the job is with another runner changes nothing."""
