@@ -50,6 +50,12 @@ def answer_of_text(captured: Captured, label: str) -> Dict[str, Any]:
     }
 
 
+def guessed_source(captured: Captured) -> Dict[str, Any]:
+    """Return what a text was taken for, for the answer; null where nothing in it was known."""
+    sources = list(dict.fromkeys(item.source for item in captured.evidence))
+    return {"guessed_source": ", ".join(sources) or None}
+
+
 def answer_of_record(reason: FailureReason) -> Dict[str, Any]:
     """Return what was recorded of a job: its record, with ``ended``, and every key present."""
     stored = reason.to_dict()
@@ -104,6 +110,10 @@ def as_lines(answer: Mapping[str, Any]) -> List[str]:
             lines.append(f"  {name + ':':<14}{answer[name]}")
     if answer["ended"] is True:
         lines.append(f"  {'Galaxy sees:':<14}{answer['runner_state'] or 'no reason'}")
+    if "guessed_source" in answer:
+        guessed = answer["guessed_source"]
+        unknown = "nothing that tells; name --source, and --job where there are several"
+        lines.append(f"  {'read as:':<14}{f'{guessed} (guessed)' if guessed else unknown}")
     for item in answer["evidence"]:
         lines.extend(_evidence_lines(item, answer["cause"]))
     return lines

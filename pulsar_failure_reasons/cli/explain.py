@@ -16,7 +16,7 @@ from typing import Any, Dict, Optional
 import click
 
 from pulsar_failure_reasons.cli import ask, job
-from pulsar_failure_reasons.cli.answer import answer_of_text, as_lines
+from pulsar_failure_reasons.cli.answer import answer_of_text, as_lines, guessed_source
 from pulsar_failure_reasons.cli.commands import Refused
 from pulsar_failure_reasons.drm import htcondor
 from pulsar_failure_reasons.drm.captured import Captured
@@ -39,7 +39,7 @@ Exit code: 0 with an answer (also "cannot tell"), 2 where there is nothing to re
 """
 SOURCE_HELP = (
     "What the text is: scontrol, sacct, squeue, stderr, userlog, ad, bjobs, bhist, qstat-f, "
-    "tracejob, qacct ...; auto tells it from the text."
+    "tracejob, qacct ...; auto guesses it from the text, and says so."
 )
 
 
@@ -92,9 +92,9 @@ def _explain_drm(target: Optional[str], options: Dict[str, Any]) -> Dict[str, An
     # A flavour of PBS is told to the reader: its negative numbers mean other things.
     source = options["source"] if drm == name else f"{name}+{options['source']}"
     text = _read_text(_target(target))
-    return answer_of_text(
-        DRM_MODULES[drm].read_captured(text, source, options["job_meant"]), LABELS[drm]
-    )
+    captured = DRM_MODULES[drm].read_captured(text, source, options["job_meant"])
+    answer = answer_of_text(captured, LABELS[drm])
+    return {**answer, **guessed_source(captured)} if options["source"] == "auto" else answer
 
 
 def _is_external_id(target: str) -> bool:
