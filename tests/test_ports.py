@@ -13,11 +13,12 @@ import pytest
 from tests import ports
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Four ports are there, in a process of its own; it keeps them until its input ends.
+#: Four ports are there, which no other test has (they lie below those that are given), in a
+#: process of its own; it keeps them until its input ends.
 TAKE = """
 import pathlib, sys
 from tests import ports
-ports.FILE, ports.FIRST, ports.BEHIND = pathlib.Path(sys.argv[1]), 21000, 21004
+ports.FILE, ports.FIRST, ports.BEHIND = pathlib.Path(sys.argv[1]), 20010, 20014
 print(*sorted(ports.free_port() for _ in range(int(sys.argv[2]))), flush=True)
 sys.stdin.read()
 """
@@ -40,7 +41,7 @@ def told(process: "subprocess.Popen[str]") -> List[int]:
 def test_another_process_is_given_others(tmp_path: Path) -> None:
     """Though nobody listens; when their owner has ended they may be given again."""
     with taken(tmp_path / "file", 3) as first:
-        (left,) = set(range(21000, 21004)) - set(told(first))
+        (left,) = set(range(20010, 20014)) - set(told(first))
         with taken(tmp_path / "file", 1) as second:
             assert told(second) == [left]
             with taken(tmp_path / "file", 1) as third:
@@ -49,7 +50,7 @@ def test_another_process_is_given_others(tmp_path: Path) -> None:
             second.communicate(timeout=120)
         first.communicate(timeout=120)
     with taken(tmp_path / "file", 4) as again:
-        assert told(again) == [21000, 21001, 21002, 21003]
+        assert told(again) == [20010, 20011, 20012, 20013]
         again.communicate(timeout=120)
 
 

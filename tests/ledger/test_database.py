@@ -239,7 +239,7 @@ def test_reader_without_permission() -> None:
             database(path).write([ended("1")])
         paths[0].chmod(0o644)
         said = subprocess.run([sys.executable, "-c", READ_AS_NOBODY, *map(str, paths)],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=600)
     assert said.stdout == (
         f"the failure ledger {paths[1]}: the file may not be read by this user\n"), said.stderr
 
@@ -263,7 +263,9 @@ def test_url_that_cannot_be_served(url: str, told: str) -> None:
 WRITE_MANY = """
 import sys
 from pathlib import Path
+from pulsar_failure_reasons.ledger import database as module
 from tests.ledger.samples import Cause, database, ended
+module.LOCK_TIMEOUT_S = 300.0  # the other one may stall while it holds the lock
 ledger = database(Path(sys.argv[1]))
 for number in range(30):
     ledger.write([ended(str(number), Cause.MEMORY), ended(str(100 + number))])
@@ -275,7 +277,7 @@ def test_two_processes_at_once(path: Path) -> None:
     root = Path(__file__).parents[2]
     both = [subprocess.Popen([sys.executable, "-c", WRITE_MANY, str(path)], cwd=root)
             for _ in range(2)]
-    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    assert [process.wait(timeout=600) for process in both] == [0, 0]
     assert rows(path, "SELECT count(*) FROM ledger_failures") == [(30,)]
     assert rows(path, "SELECT sum(ends) FROM ledger_ends WHERE span_s = 86400") == [(60,)]
 

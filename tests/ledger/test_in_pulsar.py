@@ -76,7 +76,7 @@ def test_refused_submission(pulsar: Pulsar, path: Path) -> None:  # noqa: F811
 
 def test_cancel_by_galaxy_is_no_end(pulsar: Pulsar, path: Path) -> None:  # noqa: F811
     """Nobody is to blame, so it is neither a failure nor counted."""
-    pulsar.submit("1", "sleep 600", "-t 60")
+    pulsar.submit("1", "sleep 600", "-t 6000")
     pulsar.submit("2", "true")
     pulsar.proxy().kill("1")
     pulsar.end("2")
@@ -102,12 +102,12 @@ def test_killed_between_record_and_status(
     first = make_pulsar()
     first.submit("1", "sleep 600", "-t 1")
     record = first.directory("1") / "runner_state"
-    wait_until(record.exists, 15, "the record", 0.02)
+    wait_until(record.exists, 60, "the record", 0.02)
     first.shutdown()
     assert not (first.directory("1") / "final_status").exists()
     before = json.loads(record.read_text())["recorded_at"]
     # So that an end that is recorded anew would have another time.
-    wait_until(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > before, 15,
+    wait_until(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > before, 60,
                "the next second", 0.02)
     writer_module._writers.clear()
     with pytest.MonkeyPatch.context() as patch:
@@ -150,11 +150,11 @@ def test_ledger_that_cannot_be_written(
     with caplog.at_level(logging.INFO, LOGGER):
         server = make_pulsar(failure_ledger=str(tmp_path / "file" / "x.sqlite"))
         for number in range(1, 6):
-            server.submit(str(number), "sleep 600" if number == 1 else "true", "-t 1")
+            server.submit(str(number), *(("sleep 600", "-t 1") if number == 1 else ("true",)))
         assert reason_of(server.end("1")) == "walltime"
         assert {server.end(str(number))["status"] for number in range(2, 6)} == {"complete"}
         wait_until(lambda: [r for r in caplog.records if "cannot be written" in r.getMessage()],
-                   15, "the warning", 0.02)
+                   60, "the warning", 0.02)
     told = [r for r in caplog.records if r.levelno >= logging.WARNING and r.name == LOGGER]
     assert len(told) == 1
 

@@ -114,7 +114,7 @@ except FailureReasonsError as error:
 def test_without_sqlalchemy() -> None:
     """What Pulsar loads works, there is no ledger, and its database says what to install."""
     said = subprocess.run([sys.executable, "-c", WITHOUT_SQLALCHEMY], capture_output=True,
-                          text=True, timeout=60, check=True)
+                          text=True, timeout=600, check=True)
     needs = "SQLAlchemy 2 (pip install 'pulsar-failure-reasons[tools]')"
     assert said.stdout.splitlines() == [
         f'NoLedger(why="it needs {needs}", wanted=False)',

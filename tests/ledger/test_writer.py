@@ -69,15 +69,18 @@ def ends_in(path: Path) -> Any:
     return rows(path, "SELECT sum(ends) FROM ledger_ends WHERE span_s = 86400")[0][0]
 
 
-def test_written_soon_and_then_no_thread(path: Path) -> None:
+def test_written_soon_and_then_no_thread(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Entries are written together; without work there is no thread to survive a fork."""
+    monkeypatch.setattr(writer_module, "GATHER_S", 60.0)  # until the flush
     writer = LedgerWriter(settings(path))
     before = set(threading.enumerate())
     for number in range(25):
         writer.add(ended(str(number)))
     assert writer.flush()
     assert ends_in(path) == 25
-    wait_until(lambda: set(threading.enumerate()) <= before, 30, "the thread to end", 0.01)
+    wait_until(lambda: set(threading.enumerate()) <= before, 60, "the thread to end", 0.01)
     assert rows(path, "SELECT count(DISTINCT batch) FROM ledger_counted") == [(1,)]
 
 
@@ -117,7 +120,7 @@ def test_outage_is_one_line_and_loses_nothing(path: Path, log: pytest.LogCapture
     writer = LedgerWriter(settings(path))
     for number in range(1, 6):
         writer.add(ended(str(number)))
-    wait_until(lambda: writer._failures >= 3, 30, "three attempts", 0.01)
+    wait_until(lambda: writer._failures >= 3, 60, "three attempts", 0.01)
     assert warnings(log) == [
         f"failure ledger {path} cannot be written now: the failure ledger {path}: database is "
         "locked. Jobs are not affected; up to 10000 rows wait in memory"]
@@ -135,7 +138,7 @@ def test_missing_folder_that_comes_back(tmp_path: Path, log: pytest.LogCaptureFi
     folder.touch()
     writer = LedgerWriter(settings(folder / "ledger.sqlite"))
     writer.add(ended("1"))
-    wait_until(lambda: writer._failures >= 2, 30, "two attempts", 0.01)
+    wait_until(lambda: writer._failures >= 2, 60, "two attempts", 0.01)
     assert len(warnings(log)) == 1
     folder.unlink()
     assert writer.flush()
@@ -150,7 +153,7 @@ def test_second_outage_is_told_again(path: Path, log: pytest.LogCaptureFixture) 
         lock = sqlite3.connect(str(path), isolation_level=None)
         lock.execute("BEGIN EXCLUSIVE")
         writer.add(ended(str(number)))
-        wait_until(lambda: writer._failures >= 2, 30, "two attempts", 0.01)
+        wait_until(lambda: writer._failures >= 2, 60, "two attempts", 0.01)
         lock.execute("ROLLBACK")
         assert writer.flush()
     assert len(warnings(log)) == 2
@@ -184,7 +187,7 @@ def test_full_disk(path: Path, log: pytest.LogCaptureFixture) -> None:
     try:
         for number in range(1, 501):
             writer.add(ended(str(number), Cause.MEMORY))
-        wait_until(lambda: writer._failures >= 2, 30, "two attempts", 0.01)
+        wait_until(lambda: writer._failures >= 2, 60, "two attempts", 0.01)
         assert ends_in(path) == 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -213,23 +216,24 @@ def test_flush_gives_up(path: Path, log: pytest.LogCaptureFixture) -> None:
     writer = LedgerWriter(settings(path))
     writer.add(ended("1"))
     assert not writer.flush(0.3)
-    assert "1 rows were not written within 0.3 s" in warnings(log)[-1]
+    assert [line for line in warnings(log) if "1 rows were not written within 0.3 s" in line]
     lock.execute("ROLLBACK")
     assert writer.flush()
 
 
 def test_flush_in_an_outage_is_short(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of several managers would else wait its full time for a database that is away."""
+    monkeypatch.setattr(writer_module, "FLUSH_TIMEOUT_S", 600.0)
     monkeypatch.setattr(writer_module, "OUTAGE_FLUSH_TIMEOUT_S", 0.05)
     database(path).write([ended("0")])
     lock = sqlite3.connect(str(path), isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
     writer = LedgerWriter(settings(path))
     writer.add(ended("1"))
-    wait_until(lambda: writer._failures >= 2, 30, "two attempts", 0.01)
+    wait_until(lambda: writer._failures >= 2, 60, "two attempts", 0.01)
     began = time.monotonic()
     assert not writer.flush()
-    assert time.monotonic() - began < 30  # not the 60 s of a flush without an outage
+    assert time.monotonic() - began < 300  # not the 600 s of a flush without an outage
     lock.execute("ROLLBACK")
     wait_until(lambda: writer._thread is None, 60, "the row", 0.01)
 
@@ -292,7 +296,7 @@ sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in childre
 def test_forked_workers_write_what_is_theirs(path: Path) -> None:
     """As gunicorn forks them, also while the parent has entries waiting: each end once."""
     root = Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", FORKING, str(path)], cwd=root, timeout=120, check=True)
+    subprocess.run([sys.executable, "-c", FORKING, str(path)], cwd=root, timeout=600, check=True)
     assert ends_in(path) == 200
 
 
@@ -320,7 +324,7 @@ def test_mistake_of_ours_ends_no_thread(
         patch.setattr(LedgerDatabase, "write", fail)
         writer = LedgerWriter(settings(path))
         writer.add(ended("1"))
-        wait_until(lambda: writer._failures >= 2, 30, "two attempts", 0.01)
+        wait_until(lambda: writer._failures >= 2, 60, "two attempts", 0.01)
     assert writer.flush()
     assert ends_in(path) == 1
     assert len(warnings(log)) == 1
