@@ -306,3 +306,12 @@ def test_who_held_it():
     """A person's hold names them."""
     found = read_captured("07/23/24 17:24:50   Hold reason: via condor_hold (by user user1)")
     assert (found.cause, found.cancelled_by) == (Cause.CANCELLED, "user1")
+
+
+@pytest.mark.parametrize("text", [
+    "\t(1) Normal termination (return value 0", "\t(1) Normal termination (return value 1",
+    "\t(0) Abnormal termination (signal 1",
+])
+def test_cut_in_its_number(text):
+    """Of 137 or of 11 a cut text may have a 1: no number, and so no end."""
+    assert read_captured(text).ended is None
