@@ -229,4 +229,4 @@ def test_long_texts_take_no_time(text: str) -> None:
             parse(text)
         except OutputParseError:
             pass
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 10
