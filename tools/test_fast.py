@@ -22,7 +22,7 @@ import interpreters
 PURE = "not (real or slow or launcher or simulated)"
 PURE_AND_CORE = "%s or (core and not slow)" % PURE
 REST = "simulated and not (core or slow or launcher or real)"
-TIMEOUT_S = 1800
+TIMEOUT_S = 7200
 
 
 def main() -> int:
