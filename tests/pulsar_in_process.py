@@ -7,10 +7,10 @@ Jobs go in and payloads come out through the functions that Pulsar's REST and AM
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
-import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 import pytest
 from pulsar import manager_endpoint_util
@@ -24,9 +24,13 @@ REASON_KEYS = ("runner_state", "runner_state_message", "failure_reason")
 
 @contextlib.contextmanager
 def own_observers() -> Iterator[None]:
-    """Give the block a set of shared observers of its own, as a new process has."""
+    """Give the block a set of shared observers of its own, as a new process has.
+
+    They back off for a second at most: an outage that a slow machine makes long is over soon.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pulsar_failure_reasons.observer._shared", {})
+        patch.setattr("pulsar_failure_reasons.observer.LONGEST_BACK_OFF_S", 1.0)
         yield
 
 
@@ -73,7 +77,7 @@ class PulsarInProcess:
 
     def shutdown(self) -> None:
         """Shut down as Pulsar's launchers do."""
-        self.app.shutdown(timeout=15)
+        self.app.shutdown(timeout=60)
 
     # ---- jobs -----------------------------------------------------------------------------
 
@@ -146,6 +150,51 @@ class PulsarInProcess:
         target = counters.passes + count + 1  # one may be under way
         wait_until(lambda: counters.passes >= target, 60, f"{count} looks", 0.02)
 
+    def wait_for_an_answer_during_a_look(self, ask: Callable[[], Any]) -> Any:
+        """Return what ``ask`` returned, once one look lasted from its call to beyond its end.
+
+        So it does not wait for the DRM, which no limit of time could tell on a slow machine.
+        """
+        source, answers = self.observer().source, []
+        begun: List[int] = []
+        ended: List[int] = []
+        query = source.query_jobs
+
+        def counted() -> Any:
+            begun.append(1)
+            try:
+                return query()
+            finally:
+                ended.append(1)
+
+        def answered() -> bool:
+            look = len(begun)
+            if len(ended) == look:
+                return False
+            answers.append(ask())
+            return len(ended) < look
+
+        source.query_jobs = counted
+        try:
+            wait_until(answered, 60, "an answer before the end of a look", 0.01)
+        finally:
+            del source.query_jobs
+        return answers[-1]
+
+    @contextlib.contextmanager
+    def unseen(self) -> Iterator[None]:
+        """Let the server see what the block does all at once: it does not look meanwhile."""
+        observer = self.observer()
+        observer.stop(60)
+        yield
+        for key, watch in list(observer._watches.items()):
+            observer.watch(key, watch)
+
+    def set_graces(self, **seconds: float) -> None:
+        """Have other graces hold from now on: ``hold_s``, ``missing_s``."""
+        manager = self.manager()
+        manager.graces = dataclasses.replace(manager.graces, **seconds)
+
 
 AnyPulsar = TypeVar("AnyPulsar", bound=PulsarInProcess)
 
@@ -168,8 +217,3 @@ def reason_of(payload: Mapping[str, Any]) -> Optional[str]:
     present = [key for key in REASON_KEYS if key in payload]
     assert present in ([], list(REASON_KEYS)), present
     return str(payload["failure_reason"]["cause"]) if present else None
-
-
-def elapsed_s(began: float) -> float:
-    """Return the seconds since a moment of ``time.monotonic``."""
-    return time.monotonic() - began

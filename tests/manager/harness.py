@@ -12,7 +12,6 @@ from tests.pulsar_in_process import (
     REASON_KEYS,
     TERMINAL,
     PulsarInProcess,
-    elapsed_s,
     own_observers,
     reason_of,
     running,
@@ -20,7 +19,7 @@ from tests.pulsar_in_process import (
 from tests.simulated import control
 
 __all__ = [
-    "QUICK", "REASON_KEYS", "TERMINAL", "Pulsar", "Slurm", "elapsed_s", "own_observers",
+    "QUICK", "REASON_KEYS", "TERMINAL", "Pulsar", "Slurm", "own_observers",
     "reason_of", "running",
 ]
 
@@ -31,7 +30,8 @@ QUICK = {
     "min_polling_interval": 0.05,
     "missing_grace": 0.3,
     "hold_grace": 0.5,
-    "command_timeout": 10,
+    # None of a busy machine's stalls is to be taken for an outage.
+    "command_timeout": 60,
 }
 
 
@@ -71,7 +71,7 @@ class Slurm:
 
     def wait_for(self, external_id: str, *states: str) -> None:
         """Wait until the job has one of these states."""
-        control.wait_for(self.state, external_id, *states, timeout=15)
+        control.wait_for(self.state, external_id, *states, timeout=60)
 
 
 class Pulsar(PulsarInProcess):

@@ -33,7 +33,7 @@ RUNS = int(os.environ.get("CRASH_RUNS", "200"))
 WORKERS = 3
 ROOT = Path(__file__).resolve().parents[2]
 
-HOG = "python3 -c 'x = bytes([1]) * 99000000; import time; time.sleep(9)'"
+HOG = "python3 -c 'x = bytes([1]) * 99000000; import time; time.sleep(600)'"
 
 
 class Kind(NamedTuple):
@@ -48,16 +48,16 @@ class Kind(NamedTuple):
 
 
 KINDS: Dict[str, Kind] = {
-    "well": Kind("sleep 0.2", "-t 60", "complete", 0, None),
-    "exit_3": Kind("sh -c 'exit 3'", "-t 60", "complete", 3, None),
+    "well": Kind("sleep 0.2", "-t 6000", "complete", 0, None),
+    "exit_3": Kind("sh -c 'exit 3'", "-t 6000", "complete", 3, None),
     "timeout": Kind("sleep 600", "-t 1", "failed", None, "walltime"),
-    "memory": Kind(HOG, "-t 60 --mem=40", "failed", 137, "memory"),
-    "scancel": Kind("sleep 600", "-t 600", "failed", None, "cancelled", scancel=True),
+    "memory": Kind(HOG, "-t 6000 --mem=40", "failed", 137, "memory"),
+    "scancel": Kind("sleep 600", "-t 6000", "failed", None, "cancelled", scancel=True),
     "node_failure": Kind(
         "sleep 600", "--no-requeue --comment=fake:node_failure=0.3", "failed", None,
         "node_failure"),
-    "killed": Kind("kill -9 $$", "-t 60", "failed", None, "unknown"),
-    "no_return_code": Kind("exit 0", "-t 60", "failed", None, "lost"),
+    "killed": Kind("kill -9 $$", "-t 6000", "failed", None, "unknown"),
+    "no_return_code": Kind("exit 0", "-t 6000", "failed", None, "lost"),
     "held": Kind("sleep 600", "--comment=fake:requeue_hold=0.2", "failed", None, "held"),
     "forgotten_timeout": Kind(
         "sleep 600", "-t 1 --comment=fake:min_job_age=0", "failed", None, "walltime"),
@@ -87,7 +87,7 @@ class Zygote:
         """End it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(timeout=20)
+        self._process.wait(timeout=60)
 
 
 class Run:
@@ -201,7 +201,7 @@ class Run:
 
     def _wait(self, condition: Callable[[], Any], what: str) -> None:
         try:
-            wait_until(condition, 40, what, 0.01)
+            wait_until(condition, 120, what, 0.01)
         except TimeoutError as error:
             log = (self.home / "server.log").read_text(errors="replace")[-3000:]
             raise AssertionError(f"{self}: {error}; kills {self.kills}; log:\n{log}") from None

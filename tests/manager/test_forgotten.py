@@ -29,7 +29,7 @@ def test_accounting_off(
     pulsar = make_pulsar(accounting=accounting)
     pulsar.submit("well", "sh -c 'exit 3'", FORGOTTEN)
     pulsar.submit("limit", "sleep 600", f"-t 1 {FORGOTTEN}")
-    pulsar.submit("lost", "kill -9 $$", f"-t 60 {FORGOTTEN}")
+    pulsar.submit("lost", "kill -9 $$", f"-t 6000 {FORGOTTEN}")
     assert (pulsar.end("well")["status"], pulsar.end("well")["returncode"]) == ("complete", 3)
     limit = pulsar.end("limit")
     assert reason_of(limit) == "walltime"
@@ -55,15 +55,16 @@ def test_walltime_inferred_without_any_word_of_slurm(
     """Last seen running, its limit over when first missed, no record, no line: walltime."""
     slurm.set(time_scale=1)
     pulsar = make_pulsar(accounting="none")
-    external_id = pulsar.submit("1", QUIET, FORGOTTEN)
+    external_id = pulsar.submit("1", QUIET, f"{FORGOTTEN},limit_slack=3600")
     control.change(slurm.state, external_id, time_limit=3)
     pulsar.wait_for("1", "running")
+    pulsar.wait_for_looks(1)
     # Nobody looks while the job is killed and forgotten: the next look finds it missing.
-    slurm.set(controller_down=True)
-    slurm.wait_for(external_id, "TIMEOUT")
-    ended = time.monotonic()
-    wait_until(lambda: time.monotonic() > ended + 1.1, 5, "a look that is late enough")
-    slurm.set(controller_down=None)
+    with pulsar.unseen():
+        control.change(slurm.state, external_id, options={"min_job_age": 0})
+        slurm.wait_for(external_id, "TIMEOUT")
+        ended = time.monotonic()
+        wait_until(lambda: time.monotonic() > ended + 1.1, 60, "a look that is late enough")
     payload = pulsar.end("1")
     assert reason_of(payload) == "walltime"
     assert payload["failure_reason"]["confidence"] == "inferred"
@@ -75,7 +76,7 @@ def test_accounting_is_not_optional_where_the_operator_said_so(
     """accounting: sacct and accounting is off: no job is ended for it; logged once."""
     slurm.set(accounting="off")
     pulsar = make_pulsar(accounting="sacct")
-    pulsar.submit("1", "kill -9 $$", FORGOTTEN)
+    slurm.wait_for(pulsar.submit("1", "kill -9 $$", FORGOTTEN), "FAILED")
     pulsar.wait_for_looks(8)
     assert pulsar.status("1") in ("queued", "running")
     told = [r for r in caplog.records if "accounting gave no usable answer" in r.getMessage()]
@@ -91,7 +92,7 @@ def test_slurmdbd_down_changes_no_status(
     """A query of accounting that fails uses up no grace and ends no job."""
     slurm.set(accounting="down")
     pulsar = make_pulsar()
-    pulsar.submit("1", "kill -9 $$", FORGOTTEN)
+    slurm.wait_for(pulsar.submit("1", "kill -9 $$", FORGOTTEN), "FAILED")
     pulsar.wait_for_looks(8)
     assert pulsar.status("1") in ("queued", "running")
     slurm.set(accounting="on")
@@ -155,15 +156,16 @@ def test_return_code_file_without_a_number(pulsar: Pulsar) -> None:
 
 def test_all_jobs_forgotten_and_ids_used_again(pulsar: Pulsar, slurm: Slurm) -> None:
     """slurmctld -c and its ids start again: another job's fate is not ours."""
-    external_id = pulsar.submit("old", QUIET, "-t 60")
+    external_id = pulsar.submit("old", QUIET, "-t 6000")
     pulsar.wait_for("old", "running")
-    control.forget_all(slurm.state)
-    # Another job of ours has ended well under the very same id.
-    control.change(
-        slurm.state, external_id, name="pulsar_new", forgotten=False, why="exited", exit=0,
-        ended_exit=0, workdir=str(pulsar.staging / "new" / "working"),
-        submit=control.job(slurm.state, external_id)["submit"] + 5,
-    )
+    with pulsar.unseen():
+        control.forget_all(slurm.state)
+        # Another job of ours has ended well under the very same id.
+        control.change(
+            slurm.state, external_id, name="pulsar_new", forgotten=False, why="exited", exit=0,
+            ended_exit=0, workdir=str(pulsar.staging / "new" / "working"),
+            submit=control.job(slurm.state, external_id)["submit"] + 5,
+        )
     payload = pulsar.end("old")
     assert (payload["status"], reason_of(payload)) == ("failed", "lost")
 
@@ -171,9 +173,9 @@ def test_all_jobs_forgotten_and_ids_used_again(pulsar: Pulsar, slurm: Slurm) -> 
 def test_all_jobs_forgotten(pulsar: Pulsar, slurm: Slurm) -> None:
     """slurmctld -c: what had ended by itself is complete, what was running is lost."""
     pulsar.submit("done", "true", "--comment=fake:completing=600")
-    pulsar.submit("running", "touch ../began; sleep 600", "-t 60")
-    wait_until((pulsar.directory("running") / "began").exists, 15, "the job to begin", 0.02)
-    wait_until((pulsar.directory("done") / "return_code").exists, 15, "the other to end", 0.02)
+    pulsar.submit("running", "touch ../began; sleep 600", "-t 6000")
+    wait_until((pulsar.directory("running") / "began").exists, 60, "the job to begin", 0.02)
+    wait_until((pulsar.directory("done") / "return_code").exists, 60, "the other to end", 0.02)
     control.forget_all(slurm.state)
     assert pulsar.end("done")["status"] == "complete"
     # The simulated accounting has it as cancelled; a real one may know nothing.
@@ -183,6 +185,11 @@ def test_all_jobs_forgotten(pulsar: Pulsar, slurm: Slurm) -> None:
 def _vanish(slurm: Slurm, ids: List[str], gone: bool) -> None:
     for external_id in ids:
         control.change(slurm.state, external_id, forgotten=gone)
+
+
+def _vanish_at_once(pulsar: Pulsar, slurm: Slurm, ids: List[str], gone: bool) -> None:
+    with pulsar.unseen():
+        _vanish(slurm, ids, gone)
 
 
 def test_whole_batch_vanishes_for_a_moment(
@@ -196,11 +203,11 @@ def test_whole_batch_vanishes_for_a_moment(
     for n in range(3):
         pulsar.wait_for(str(n), "running")
     pulsar.wait_for_looks(2)
-    _vanish(slurm, ids, True)
+    _vanish_at_once(pulsar, slurm, ids, True)
     pulsar.wait_for_looks(4)
     assert [pulsar.status(str(n)) for n in range(3)] == ["running"] * 3
     assert pulsar.status("queued") == "queued"
-    _vanish(slurm, ids, False)
+    _vanish_at_once(pulsar, slurm, ids, False)
     pulsar.wait_for_looks(2)
     assert [pulsar.status(str(n)) for n in range(3)] == ["running"] * 3
     told = [r.getMessage() for r in caplog.records if "lists none of the" in r.getMessage()]
@@ -215,7 +222,7 @@ def test_whole_batch_is_gone(make_pulsar: MakePulsar, slurm: Slurm) -> None:
     ids = [pulsar.submit(str(n), "touch ../began; sleep 600", "-t 600") for n in range(2)]
     ids.append(pulsar.submit("queued", "true", "--comment=fake:start_delay=600"))
     for n in range(2):
-        wait_until((pulsar.directory(str(n)) / "began").exists, 15, "it to begin", 0.02)
+        wait_until((pulsar.directory(str(n)) / "began").exists, 60, "it to begin", 0.02)
         pulsar.wait_for(str(n), "running")
     _vanish(slurm, ids, True)
     ends = {name: pulsar.end(name) for name in ("0", "1", "queued")}
@@ -233,7 +240,7 @@ def test_gone_while_pulsar_was_down(make_pulsar: MakePulsar, slurm: Slurm) -> No
     ids["waited"] = first.submit("waited", "true", "--comment=fake:start_delay=600")
     first.wait_for("told", "running")
     for name in ("told", "untold"):
-        wait_until((first.directory(name) / "began").exists, 15, f"{name} to begin", 0.02)
+        wait_until((first.directory(name) / "began").exists, 60, f"{name} to begin", 0.02)
     assert not (first.directory("untold") / "running").exists()
     first.shutdown()
     _vanish(slurm, list(ids.values()), True)

@@ -48,10 +48,10 @@ def test_killed_while_it_submits(tmp_path: Path, state: str) -> None:
         # Its request never gets an answer.
         asks = threading.Thread(target=_submit, args=(server,), daemon=True)
         asks.start()
-        wait_until(lambda: (folder / "told").exists() and (folder / "told").read_text(), 30,
+        wait_until(lambda: (folder / "told").exists() and (folder / "told").read_text(), 60,
                    "the submission")
         server.kill()
-        asks.join(30)
+        asks.join(60)
         directory = server.staging / "1"
         assert not (directory / "external_id").exists()
         assert not (directory / "preprocessed").exists()
@@ -66,6 +66,6 @@ def test_killed_while_it_submits(tmp_path: Path, state: str) -> None:
 
 def _submit(server: PulsarServer) -> None:
     try:
-        server.submit("1", "sleep 3; echo once >> ../ran; (exit 3)", native_specification="-t 60")
+        server.submit("1", "sleep 3; echo once >> ../ran; (exit 3)", native_specification="-t 6000")
     except Exception as error:  # whatever the client makes of a server that dies
         print(f"as expected: {error!r}")

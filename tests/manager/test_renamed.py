@@ -21,7 +21,7 @@ def _still_running(pulsar: Pulsar, job_id: str) -> None:
 def test_administrator_renames_a_running_job(make_pulsar: MakePulsar, slurm: Slurm) -> None:
     """scontrol update JobName: the job is still the same, and its end is told."""
     pulsar = make_pulsar(missing_grace=0)
-    external_id = pulsar.submit("1", "sleep 600", "-t 60")
+    external_id = pulsar.submit("1", "sleep 600", "-t 6000")
     pulsar.wait_for("1", "running")
     control.change(slurm.state, external_id, name="urgent")
     _still_running(pulsar, "1")
@@ -36,7 +36,7 @@ def test_submission_plugin_of_the_site_renames_jobs(
     """A job_submit plugin gives every job another name: no job is lost for it."""
     pulsar = make_pulsar(missing_grace=0)
     slurm.set(latency={"squeue": 0.3})
-    external_id = pulsar.submit("1", "sleep 600", "-t 60")
+    external_id = pulsar.submit("1", "sleep 600", "-t 6000")
     control.change(slurm.state, external_id, name="galaxy-prod")
     if restarted:
         _still_running(pulsar, "1")
@@ -53,7 +53,7 @@ def test_operator_changes_the_template_with_jobs_in_flight(
 ) -> None:
     """A new job_name_template does not lose the jobs that were submitted under the old one."""
     before = make_pulsar(missing_grace=0)
-    external_id = before.submit("1", "sleep 600", "-t 60")
+    external_id = before.submit("1", "sleep 600", "-t 6000")
     before.wait_for("1", "running")
     before.shutdown()
     after = make_pulsar(missing_grace=0, job_name_template="galaxy_$job_id")
@@ -68,7 +68,7 @@ def test_renamed_job_that_ended_and_was_forgotten_while_pulsar_was_down(
 ) -> None:
     """Accounting's record under another name is still taken for ours."""
     before = make_pulsar(missing_grace=0)
-    external_id = before.submit("1", "sleep 600", "-t 60 --comment=fake:min_job_age=0")
+    external_id = before.submit("1", "sleep 600", "-t 6000 --comment=fake:min_job_age=0")
     before.wait_for("1", "running")
     before.shutdown()
     slurm.scancel(external_id)

@@ -7,6 +7,8 @@ from typing import Any, Iterator
 
 import pytest
 
+from tests.simulated import control
+
 from .harness import Pulsar, Slurm, own_observers, reason_of, running
 
 
@@ -24,10 +26,10 @@ def test_from_queued_drmaa(tmp_path: Path, slurm: Slurm, fake_drmaa: Any) -> Non
     """Jobs that stock submitted end under ours, with their reasons and return codes."""
     with running(_stock(tmp_path)) as stock:
         stock.submit("limit", "sleep 600", "--time=00:02:00")
-        stock.submit("well", "sleep 1; sh -c 'exit 3'", "--time=00:50:00")
-        stock.submit("cancelled", "sleep 600", "--time=00:50:00")
-        stock.submit("killed", "sleep 1; kill -9 $$", "--time=00:50:00")
-        stock.submit("by_galaxy", "sleep 600", "--time=00:50:00")
+        stock.submit("well", "sleep 1; sh -c 'exit 3'", "--time=50:00:00")
+        stock.submit("cancelled", "sleep 600", "--time=50:00:00")
+        stock.submit("killed", "sleep 1; kill -9 $$", "--time=50:00:00")
+        stock.submit("by_galaxy", "sleep 600", "--time=50:00:00")
         for job_id in ("cancelled", "by_galaxy"):
             stock.wait_for(job_id, "running")
         raw = (stock.directory("limit") / "external_id").read_bytes()
@@ -46,14 +48,16 @@ def test_from_queued_drmaa(tmp_path: Path, slurm: Slurm, fake_drmaa: Any) -> Non
 def test_back_to_queued_drmaa(tmp_path: Path, slurm: Slurm, fake_drmaa: Any) -> None:
     """Jobs that ours submitted end under stock as if it had submitted them itself."""
     with running(Pulsar(tmp_path)) as ours:
-        ours.submit("limit", "sleep 600", "--time=00:06:00")
-        ours.submit("well", "sleep 1; sh -c 'exit 3'", "--time=00:50:00")
-        ours.submit("queued", "true", "--comment=fake:start_delay=2")
-        ours.submit("by_galaxy", "sleep 600", "--time=00:50:00")
+        ours.submit("limit", "sleep 600", "--time=50:00:00")
+        ours.submit("well", "sleep 1; sh -c 'exit 3'", "--time=50:00:00")
+        ours.submit("queued", "true", "--comment=fake:start_delay=600")
+        ours.submit("by_galaxy", "sleep 600", "--time=50:00:00")
         ours.wait_for("by_galaxy", "running")
         assert (ours.directory("limit") / "external_id").read_bytes() == b'"1"'
     with running(_stock(tmp_path)) as stock:
         assert stock.status("queued") == "queued"
+        control.change(slurm.state, stock.external_id("queued"), options={})
+        control.change(slurm.state, stock.external_id("limit"), time_limit=60)
         limit = stock.end("limit")
         assert (limit["status"], reason_of(limit)) == ("failed", None)
         assert (stock.end("well")["status"], stock.end("well")["returncode"]) == ("complete", 3)

@@ -72,12 +72,12 @@ def test_forgotten_while_the_staging_folder_is_not_mounted(
         "1", "touch ../began; sleep 600", "-t 600 --comment=fake:min_job_age=0"
     )
     # The job script makes folders of its own before the tool begins.
-    wait_until((pulsar.directory("1") / "began").exists, 15, "the tool", 0.02)
+    wait_until((pulsar.directory("1") / "began").exists, 60, "the tool", 0.02)
     pulsar.wait_for("1", "running")
     away = pulsar.staging.parent / "away"
     pulsar.directory("1").rename(away)
     slurm.scancel(external_id)
-    wait_until(lambda: pulsar.observer().watched() == 0, 10, "the job to be let go", 0.02)
+    wait_until(lambda: pulsar.observer().watched() == 0, 60, "the job to be let go", 0.02)
     (away / "return_code").write_text("0\n")
     away.rename(pulsar.directory("1"))
     payload = pulsar.end("1")
@@ -92,7 +92,7 @@ def test_killed_before_the_status_and_forgotten_since(
 ) -> None:
     """A recorded kill stays one after a restart, also where Slurm knows the job no more."""
     slurm.set(accounting="off")
-    external_id = pulsar.submit("1", "sleep 600", "-t 60 --comment=fake:min_job_age=0")
+    external_id = pulsar.submit("1", "sleep 600", "-t 6000 --comment=fake:min_job_age=0")
     pulsar.wait_for("1", "running")
     pulsar.shutdown()
     slurm.scancel(external_id)
@@ -140,7 +140,7 @@ def test_watches_of_another_worker_s_ends_do_not_pile_up(pulsar: Pulsar, slurm: 
             other.manager().get_status(job_id)
         for job_id in jobs:
             assert pulsar.end(job_id)["status"] == "complete"
-        wait_until(lambda: other.observer().watched() == 0, 10, "the others' ends", 0.02)
+        wait_until(lambda: other.observer().watched() == 0, 60, "the others' ends", 0.02)
         pulsar.submit("6", "sleep 600", "-t 600")
         other.manager().get_status("6")
         assert sorted(other.manager()._watches) == ["6"]
@@ -149,13 +149,13 @@ def test_watches_of_another_worker_s_ends_do_not_pile_up(pulsar: Pulsar, slurm: 
 
 
 def test_a_mistake_of_ours_is_one_error_not_one_a_look(
-    pulsar: Pulsar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    pulsar: Pulsar, slurm: Slurm, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Sentry takes every ERROR: many jobs, many looks, one line."""
     monkeypatch.setattr(
         type(pulsar.manager()), "classify_stderr", lambda self, text, external_id: 1 / 0)
     for job_id in ("1", "2", "3"):
-        pulsar.submit(job_id, "echo something >&2; kill -9 $$")
+        slurm.wait_for(pulsar.submit(job_id, "echo something >&2; kill -9 $$"), "FAILED")
         pulsar.status(job_id)
     pulsar.wait_for_looks(8)
     assert len([r for r in caplog.records if r.levelno >= logging.WARNING]) == 1
@@ -177,13 +177,13 @@ def test_directory_that_was_deleted(pulsar: Pulsar, slurm: Slurm) -> None:
         lambda status, job_id: told.append(f"{job_id} {status}"), start_monitor=True)
     ids = [pulsar.submit(name, "touch ../began; sleep 600", "-t 600") for name in ("1", "2")]
     for name in ("1", "2"):
-        wait_until((pulsar.directory(name) / "began").exists, 15, "it to begin", 0.02)
-    wait_until(lambda: "1 running" in told, 15, "it to be told running", 0.02)
+        wait_until((pulsar.directory(name) / "began").exists, 60, "it to begin", 0.02)
+    wait_until(lambda: "1 running" in told, 60, "it to be told running", 0.02)
     _unmount(pulsar, "1")
     pulsar.wait_for_looks(8)
     assert not pulsar.directory("1").exists(), "it still runs, and may write elsewhere"
     slurm.scancel(ids[0])
-    wait_until(lambda: "1 failed" in told, 20, "its end to be told", 0.05)
+    wait_until(lambda: "1 failed" in told, 60, "its end to be told", 0.05)
     payload = pulsar.payload("1")
     assert (payload["status"], reason_of(payload)) == ("failed", "cancelled")
     assert payload["failure_reason"]["evidence"][-1] == {
@@ -197,7 +197,7 @@ def test_directory_that_was_deleted_while_pulsar_was_down(pulsar: Pulsar, slurm:
     slurm.set(accounting="off")
     ids = [pulsar.submit(name, "touch ../began; sleep 600", "-t 600") for name in ("1", "2")]
     for name in ("1", "2"):
-        wait_until((pulsar.directory(name) / "began").exists, 15, "it to begin", 0.02)
+        wait_until((pulsar.directory(name) / "began").exists, 60, "it to begin", 0.02)
     pulsar.shutdown()
     slurm.scancel(ids[0])
     slurm.wait_for(ids[0], "CANCELLED")
@@ -205,7 +205,7 @@ def test_directory_that_was_deleted_while_pulsar_was_down(pulsar: Pulsar, slurm:
     _unmount(pulsar, "1")
     again = Pulsar(pulsar.staging.parent)
     try:
-        wait_until(again.directory("1").exists, 20, "its directory", 0.05)
+        wait_until(again.directory("1").exists, 60, "its directory", 0.05)
         payload = again.end("1")
         assert (payload["status"], reason_of(payload)) == ("failed", "lost")
         assert "its job directory could not be read" in payload["runner_state_message"]
@@ -216,7 +216,7 @@ def test_directory_that_was_deleted_while_pulsar_was_down(pulsar: Pulsar, slurm:
 def test_staging_folder_that_is_not_mounted(pulsar: Pulsar, slurm: Slurm) -> None:
     """All job directories are away: nothing is made in the empty mount point, no job ends."""
     external_id = pulsar.submit("1", "touch ../began; sleep 600", "-t 600")
-    wait_until((pulsar.directory("1") / "began").exists, 15, "it to begin", 0.02)
+    wait_until((pulsar.directory("1") / "began").exists, 60, "it to begin", 0.02)
     away = _unmount(pulsar, "1")
     slurm.scancel(external_id)
     pulsar.wait_for_looks(12)

@@ -51,8 +51,8 @@ def test_output_files_are_ours_whatever_the_operator_says(pulsar: Pulsar) -> Non
 def test_job_name_of_the_operator(pulsar: Pulsar) -> None:
     """A job that the operator named is not taken for another one, nor after a restart."""
     natives = ("-J mine", "-Jmine", "--job-name=mine", "--job-na mine", "--job=mine", "")
-    jobs = [pulsar.submit(str(n), "sleep 600", f"-t 60 {natives[n]}") for n in range(len(natives))]
-    assert len(jobs) == len(natives)
+    for number, native in enumerate(natives):
+        pulsar.submit(str(number), "sleep 600", f"-t 6000 {native}")
     for number in range(len(natives)):
         pulsar.wait_for(str(number), "running")
     pulsar.shutdown()
@@ -78,7 +78,7 @@ def test_job_name_template(make_pulsar: MakePulsar, slurm: Slurm) -> None:
 def test_cluster(make_pulsar: MakePulsar, slurm: Slurm) -> None:
     """With cluster every command has -M, and the id is stored as slurm-drmaa writes it."""
     pulsar = make_pulsar(cluster="private")
-    assert pulsar.submit("1", "sleep 600", "-t 60") == "1.private"
+    assert pulsar.submit("1", "sleep 600", "-t 6000") == "1.private"
     pulsar.wait_for("1", "running")
     pulsar.proxy().kill("1")
     slurm.wait_for("1", "CANCELLED")
@@ -173,7 +173,7 @@ def test_submit_by_drmaa(
     assert pulsar.submit("1", "sleep 600", "-t 1") == "1"
     assert len(fake_drmaa.submitted) == (1 if submit == "drmaa" else 0)
     assert reason_of(pulsar.end("1")) == "walltime"
-    pulsar.submit("2", "sleep 600", "-t 60")
+    pulsar.submit("2", "sleep 600", "-t 6000")
     pulsar.wait_for("2", "running")
     pulsar.proxy().kill("2")
     slurm.wait_for("2", "CANCELLED")
@@ -223,9 +223,9 @@ def test_kill_while_the_job_is_being_submitted(pulsar: Pulsar, slurm: Slurm) -> 
     slurm.set(latency={"sbatch": 0.7})
     submission = threading.Thread(target=pulsar.submit, args=("1", "sleep 600", "-t 600"))
     submission.start()
-    wait_until(lambda: slurm.commands("sbatch"), 10, "sbatch to start", 0.01)
+    wait_until(lambda: slurm.commands("sbatch"), 60, "sbatch to start", 0.01)
     pulsar.proxy().kill("1")
-    submission.join(20)
+    submission.join(60)
     slurm.wait_for("1", "CANCELLED")
     assert pulsar.end("1")["status"] == "cancelled"
 
@@ -287,6 +287,6 @@ def test_no_look_before_the_job_is_there(make_pulsar: MakePulsar, slurm: Slurm) 
     slurm.set(latency={"squeue": 1.0})
     pulsar = make_pulsar(missing_grace=0, accounting="none")
     pulsar.submit("0", "sleep 600", "-t 600")
-    wait_until(lambda: slurm.commands("squeue"), 10, "a query to begin", 0.01)
+    wait_until(lambda: slurm.commands("squeue"), 60, "a query to begin", 0.01)
     pulsar.submit("1", "sleep 600", "-t 600")
-    assert pulsar.wait_for("1", "running", "failed", timeout_s=20)["status"] == "running"
+    assert pulsar.wait_for("1", "running", "failed")["status"] == "running"

@@ -16,7 +16,9 @@ from .harness import Pulsar, Slurm, own_observers, reason_of, running
 
 HOG = (
     "python3 -c 'import time\nblock = []\n"
-    "for step in range(100): block.append(bytes([1]) * 4000000); time.sleep(0.02)'"
+    "for step in range(100): block.append(bytes([1]) * 4000000); time.sleep(0.02)\n"
+    # Until it is killed, however late somebody looks.
+    "time.sleep(600)'"
 )
 BEGAN = "touch ../began; sleep 600"
 KILL_LINE = (
@@ -52,46 +54,46 @@ WALLTIME = "walltime_reached"
 MEMORY = "memory_limit_reached"
 
 ROWS: Dict[str, Row] = {
-    "well_return_code_0": Row("true", "-t 60", "complete", returncode=0),
-    "well_return_code_3": Row("sh -c 'exit 3'", "-t 60", "complete", returncode=3),
+    "well_return_code_0": Row("true", "-t 6000", "complete", returncode=0),
+    "well_return_code_3": Row("sh -c 'exit 3'", "-t 6000", "complete", returncode=3),
     "limit_time_absent": _killed(
         "sleep 600", "-t 1", "walltime", WALLTIME, "the job's walltime limit is 60 s"),
     "limit_time_return_code_0": Row(
-        "sleep 0.8", "-t 1 --comment=fake:limit_slack=900", "failed", "walltime", WALLTIME,
+        "sleep 0.8", "-t 1 --comment=fake:limit_slack=90000", "failed", "walltime", WALLTIME,
         returncode=0),
     "limit_memory_return_code_137": Row(
-        HOG, "-t 60 --mem=40", "failed", "memory", MEMORY, "the job's memory limit is 40",
+        HOG, "-t 6000 --mem=40", "failed", "memory", MEMORY, "the job's memory limit is 40",
         returncode=137),
     "limit_memory_return_code_0": Row(
-        HOG + " || true", "-t 60 --mem=40", "failed", "memory", MEMORY, returncode=0),
+        HOG + " || true", "-t 6000 --mem=40", "failed", "memory", MEMORY, returncode=0),
     "overmemkill": _killed(
-        HOG, "-t 60 --mem=40 --comment=fake:memory_limit=overmemkill", "memory", MEMORY,
+        HOG, "-t 6000 --mem=40 --comment=fake:memory_limit=overmemkill", "memory", MEMORY,
         "killed for memory", confidence="stderr"),
     "deadline": _killed(
         "true", "--comment=fake:deadline", "walltime", WALLTIME, "deadline was reached"),
     "well_absent": _killed(
-        "exit 0", "-t 60", "lost", UNKNOWN, "left no exit code", confidence="inferred"),
+        "exit 0", "-t 6000", "lost", UNKNOWN, "left no exit code", confidence="inferred"),
     "badly_present": Row(
-        "echo 5 > ../return_code; kill -9 $$", "-t 60", "complete", returncode=5),
-    "badly_absent_signal": _killed("kill -9 $$", "-t 60", "unknown", UNKNOWN, "was killed"),
+        "echo 5 > ../return_code; kill -9 $$", "-t 6000", "complete", returncode=5),
+    "badly_absent_signal": _killed("kill -9 $$", "-t 6000", "unknown", UNKNOWN, "was killed"),
     "badly_absent_exit_7": _killed(
-        "exit 7", "-t 60", "launch_error", UNKNOWN, "exited with 7", confidence="inferred"),
+        "exit 7", "-t 6000", "launch_error", UNKNOWN, "exited with 7", confidence="inferred"),
     "badly_absent_exit_127": _killed(
-        "exit 127", "-t 60", "launch_error", UNKNOWN, "not found (exit code 127)"),
+        "exit 127", "-t 6000", "launch_error", UNKNOWN, "not found (exit code 127)"),
     "cancelled_running": _killed(
-        BEGAN, "-t 60", "cancelled", UNKNOWN, "cancelled outside Galaxy",
+        BEGAN, "-t 6000", "cancelled", UNKNOWN, "cancelled outside Galaxy",
         scancel="RUNNING"),
     "cancelled_pending": _killed(
         "true", "--comment=fake:start_delay=600", "cancelled", UNKNOWN,
         "cancelled outside Galaxy", scancel="PENDING"),
     "cancelled_return_code_0": Row(
-        "echo 0 > ../return_code; " + BEGAN, "-t 60", "failed", "cancelled", UNKNOWN,
+        "echo 0 > ../return_code; " + BEGAN, "-t 6000", "failed", "cancelled", UNKNOWN,
         returncode=0, scancel="RUNNING"),
     "cancelled_but_slurm_wrote_memory": _killed(
-        f"echo \"{KILL_LINE}\" >&2; {BEGAN}", "-t 60", "memory", MEMORY, "killed for memory",
+        f"echo \"{KILL_LINE}\" >&2; {BEGAN}", "-t 6000", "memory", MEMORY, "killed for memory",
         confidence="stderr", scancel="RUNNING"),
     "cancelled_the_tool_wrote_memory": _killed(
-        "echo 'oom-kill event: Out Of Memory' >&2; " + BEGAN, "-t 60", "cancelled", UNKNOWN,
+        "echo 'oom-kill event: Out Of Memory' >&2; " + BEGAN, "-t 6000", "cancelled", UNKNOWN,
         "cancelled outside Galaxy", scancel="RUNNING"),
     "node_failure": _killed(
         "sleep 600", "--no-requeue --comment=fake:node_failure=0.2", "node_failure", UNKNOWN,
@@ -115,7 +117,7 @@ ROWS: Dict[str, Row] = {
         "sleep 600", "--comment=fake:requeue_hold=0.2", "held", UNKNOWN,
         "Slurm requeued it in a held state"),
     "requeued_held_with_return_code": Row(
-        "echo 0 > ../return_code; " + BEGAN, "-t 60", "failed", "held", UNKNOWN, returncode=0,
+        "echo 0 > ../return_code; " + BEGAN, "-t 6000", "failed", "held", UNKNOWN, returncode=0,
         event="requeue_hold"),
     "launch_failure_held": _killed(
         "true", "--comment=fake:launch_failure", "held", UNKNOWN, "could not be launched"),
@@ -125,9 +127,9 @@ ROWS: Dict[str, Row] = {
         "sleep 600", "-t 1 --comment=fake:completing=0.6", "walltime", WALLTIME, "limit is 60 s"),
     "completing_after_success": Row(
         "true", "--comment=fake:completing=0.6", "complete", returncode=0),
-    "array": Row("true", "-t 60 -a 1-3", "complete", returncode=0),
+    "array": Row("true", "-t 6000 -a 1-3", "complete", returncode=0),
     "array_cancelled": _killed(
-        BEGAN, "-t 60 -a 1-2", "cancelled", UNKNOWN, "cancelled outside Galaxy",
+        BEGAN, "-t 6000 -a 1-2", "cancelled", UNKNOWN, "cancelled outside Galaxy",
         scancel="RUNNING"),
     "aged_out_well": Row("true", "--comment=fake:min_job_age=0", "complete", returncode=0),
     "aged_out_tool_exit_3": Row(
@@ -136,7 +138,7 @@ ROWS: Dict[str, Row] = {
         "sleep 600", "-t 1 --comment=fake:min_job_age=0", "walltime", WALLTIME, "limit is 60 s",
         confidence="accounting"),
     "aged_out_cancelled": _killed(
-        BEGAN, "-t 60 --comment=fake:min_job_age=0", "cancelled", UNKNOWN,
+        BEGAN, "-t 6000 --comment=fake:min_job_age=0", "cancelled", UNKNOWN,
         "cancelled outside Galaxy by uid 0", confidence="accounting", scancel="RUNNING"),
 }
 
@@ -160,7 +162,7 @@ def interfere(slurm: Slurm, pulsar: Pulsar, name: str, external_id: str) -> None
     if row.scancel == "PENDING":
         slurm.wait_for(external_id, "PENDING")
     else:
-        wait_until((pulsar.directory(name) / "began").exists, 15, f"{name} to begin", 0.02)
+        wait_until((pulsar.directory(name) / "began").exists, 60, f"{name} to begin", 0.02)
     if row.event:
         control.event(slurm.state, external_id, row.event)
     else:

@@ -51,6 +51,12 @@ class Killed:
         self.site, self.home, self.state = site, home, state
         self.servers: List[Pulsar] = []
 
+    def of_another(self, home: Path) -> Killed:
+        """Return another's servers on the same DRM; they end with ours."""
+        other = Killed(self.site, home, self.state)
+        other.servers = self.servers
+        return other
+
     def start(self, **options: Any) -> Pulsar:
         """Start a server."""
         manager = {"type": "queued_cli_classified", "job_plugin": self.site.plugin, **options}
@@ -106,7 +112,7 @@ def slurm(tmp_path: Path) -> Iterator[Killed]:
 
 
 def _began(pulsar: Pulsar, job_id: str) -> None:
-    wait_until((pulsar.directory(job_id) / "began").exists, 20, f"{job_id} to begin", 0.02)
+    wait_until((pulsar.directory(job_id) / "began").exists, 60, f"{job_id} to begin", 0.02)
 
 
 def test_job_is_found_again(killed: Killed) -> None:
@@ -117,7 +123,7 @@ def test_job_is_found_again(killed: Killed) -> None:
     killed.kill_in_launch(first, "1", "external_id")
     assert (first.directory("1") / MARK).exists()
     again = killed.start()
-    payload = again.wait_for("1", "running", timeout_s=20)
+    payload = again.wait_for("1", "running")
     assert (again.external_id("1"), reason_of(payload)) == (external_id, None)
     assert killed.submissions() == 1
     assert killed.indexed(again) == ["1"]
@@ -128,7 +134,7 @@ def test_job_is_found_again(killed: Killed) -> None:
 
 def test_two_jobs_of_the_name(killed: Killed) -> None:
     """Two servers of one user: ours is told from theirs by where it works."""
-    theirs = Killed(killed.site, killed.home / "other", killed.state).start()
+    theirs = killed.of_another(killed.home / "other").start()
     their_id = theirs.submit("1", BEGAN)
     first = killed.start()
     external_id = first.submit("1", BEGAN)
@@ -136,19 +142,16 @@ def test_two_jobs_of_the_name(killed: Killed) -> None:
         _began(server, "1")
     killed.kill_in_launch(first, "1", "external_id")
     again = killed.start()
-    again.wait_for("1", "running", timeout_s=20)
+    again.wait_for("1", "running")
     assert again.external_id("1") == external_id != their_id
     again.proxy().kill("1")
     assert theirs.wait_for("1", "running")["status"] == "running"
     theirs.proxy().kill("1")
-    theirs.shutdown()
 
 
 def test_job_of_another_server_is_left_alone(killed: Killed) -> None:
     """A job of the same name that works elsewhere is not taken for ours, nor cancelled."""
-    other_home = killed.home / "other"
-    other = Killed(killed.site, other_home, killed.state)
-    first = other.start()
+    first = killed.of_another(killed.home / "other").start()
     theirs = first.submit("1", BEGAN)
     _began(first, "1")
     ours = killed.start(missing_grace=0.3)
@@ -159,13 +162,12 @@ def test_job_of_another_server_is_left_alone(killed: Killed) -> None:
     (ours.staging / "1" / MARK).write_text(json.dumps({"manager": "_default_"}))
     ours.shutdown()
     again = killed.start(missing_grace=0.3)
-    payload = again.end("1", timeout_s=20)
+    payload = again.end("1")
     assert (payload["status"], reason_of(payload)) == ("failed", "lost")
     assert "Pulsar was killed while it submitted the job" in payload["runner_state_message"]
     assert first.external_id("1") == theirs
     assert first.wait_for("1", "running")["status"] == "running"
     first.proxy().kill("1")
-    first.shutdown()
 
 
 @pytest.mark.parametrize("command, code", [("sh -c 'exit 3'", 3), ("true", 0)])
@@ -173,9 +175,9 @@ def test_id_was_stored(slurm: Killed, command: str, code: int) -> None:
     """The id tells all: the job is judged as any other."""
     first = slurm.start()
     first.submit("1", command)
-    wait_until((first.directory("1") / "return_code").exists, 20, "its end", 0.02)
+    wait_until((first.directory("1") / "return_code").exists, 60, "its end", 0.02)
     slurm.kill_in_launch(first, "1")
-    payload = slurm.start().end("1", timeout_s=20)
+    payload = slurm.start().end("1")
     assert (payload["status"], payload["returncode"]) == ("complete", code)
     assert slurm.submissions() == 1
 
@@ -184,10 +186,10 @@ def test_ended_and_forgotten_meanwhile(slurm: Killed) -> None:
     """Nobody knows its id nor its name any more, but it left an exit code."""
     first = slurm.start()
     first.submit("1", "sh -c 'exit 4'", "--comment=fake:min_job_age=0")
-    wait_until((first.directory("1") / "return_code").exists, 20, "its end", 0.02)
+    wait_until((first.directory("1") / "return_code").exists, 60, "its end", 0.02)
     simulated.control.forget_all(slurm.state)
     slurm.kill_in_launch(first, "1", "external_id")
-    payload = slurm.start().end("1", timeout_s=20)
+    payload = slurm.start().end("1")
     assert (payload["status"], payload["returncode"]) == ("complete", 4)
 
 
@@ -199,7 +201,7 @@ def test_never_submitted(slurm: Killed) -> None:
     simulated.control.forget(slurm.state, external_id)
     again = slurm.start()
     assert again.status("1") == "preprocessing"
-    payload = again.end("1", timeout_s=20)
+    payload = again.end("1")
     assert (payload["status"], reason_of(payload)) == ("failed", "lost")
     assert payload["runner_state_message"] == (
         "the job was lost: Pulsar was killed while it submitted the job, and Slurm knows no job of "
@@ -215,10 +217,10 @@ def test_slurm_is_down_at_the_start(slurm: Killed) -> None:
     slurm.kill_in_launch(first, "1", "external_id")
     simulated.control.set_settings(slurm.state, controller_down=True)
     again = slurm.start(missing_grace=0)
-    wait_until(lambda: again.observer().counters.failed_passes >= 2, 20, "two looks", 0.02)
+    wait_until(lambda: again.observer().counters.failed_passes >= 2, 60, "two looks", 0.02)
     assert again.status("1") == "preprocessing"
     simulated.control.set_settings(slurm.state, controller_down=None)
-    again.wait_for("1", "running", timeout_s=20)
+    again.wait_for("1", "running")
     assert again.external_id("1") == external_id
 
 
@@ -240,7 +242,7 @@ def test_named_by_its_options(slurm: Killed) -> None:
     _began(first, "1")
     slurm.kill_in_launch(first, "1", "external_id")
     again = slurm.start()
-    again.wait_for("1", "running", timeout_s=20)
+    again.wait_for("1", "running")
     assert again.external_id("1") == external_id
 
 
@@ -256,7 +258,7 @@ def test_launch_under_way_is_left_alone(slurm: Killed) -> None:
         again.submit("2", "true")
         assert again.end("2")["status"] == "complete"
         assert again.status("1") == "preprocessing"
-    assert slurm.start().wait_for("1", "running", timeout_s=20)["status"] == "running"
+    assert slurm.start().wait_for("1", "running")["status"] == "running"
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def _submit(site: Site, pulsar: Pulsar, state: str) -> Dict[str, str]:
         for name, (command, native) in jobs.items()
     }
     for name in ("cancelled", "suspended"):
-        wait_until((pulsar.directory(name) / "began").exists, 20, f"{name} to begin", 0.02)
+        wait_until((pulsar.directory(name) / "began").exists, 60, f"{name} to begin", 0.02)
     done = control.run(state, site.kill, ids["cancelled"], user="root:0")
     assert done.returncode == 0, done
     control.event(state, _number(ids["suspended"]), "suspend")
@@ -131,7 +131,7 @@ def test_end(
     returncode: Optional[int],
 ) -> None:
     """The judgement is the same on each DRM."""
-    payload = played.pulsar.end(name, timeout_s=30, manager="ours")
+    payload = played.pulsar.end(name, manager="ours")
     if name == "cancelled":
         cause = played.site.cancelled
     assert (payload["status"], reason_of(payload)) == (status, cause)
@@ -157,7 +157,7 @@ def test_stock_says(played: Played) -> None:
             CliInterface().get_job_interface({"plugin": "SGE"})
         return
     for name in ("limit", "cancelled"):
-        pulsar.end(name, timeout_s=30, manager="ours")
+        pulsar.end(name, manager="ours")
     asked = {
         "limit": site.stock_limit,
         "cancelled": site.stock_cancelled,
@@ -175,7 +175,7 @@ def test_controller_down(played: Played) -> None:
     counters = pulsar.observer("ours").counters
     target = counters.failed_passes + 2
     control.set_settings(played.state, controller_down=True)
-    wait_until(lambda: counters.failed_passes >= target, 30, "two failed looks", 0.02)
+    wait_until(lambda: counters.failed_passes >= target, 60, "two failed looks", 0.02)
     assert pulsar.status("suspended", manager="ours") == "running"
     if site.stock:
         look = pulsar.manager("stock")._get_status_external

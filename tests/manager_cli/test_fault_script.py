@@ -60,18 +60,18 @@ class Site:
         """Wait until ours has looked twice without an answer."""
         counters = self.pulsar.observer("ours").counters
         target = counters.failed_passes + 2
-        wait_until(lambda: counters.failed_passes >= target, 40, "two failed looks", 0.02)
+        wait_until(lambda: counters.failed_passes >= target, 60, "two failed looks", 0.02)
 
     def wait_for_looks(self) -> None:
         """Wait until ours has had two answers more."""
         counters = self.pulsar.observer("ours").counters
         good = counters.passes - counters.failed_passes + 2
         wait_until(
-            lambda: counters.passes - counters.failed_passes >= good, 40, "two looks", 0.02)
+            lambda: counters.passes - counters.failed_passes >= good, 60, "two looks", 0.02)
 
     def wait_for_end(self, name: str) -> None:
         """Wait until ours has made up its mind."""
-        self.pulsar.end(name, timeout_s=30, manager="ours")
+        self.pulsar.end(name, manager="ours")
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             site = Site(home, slurm, pulsar)
             site.submit("lives", BEGAN, "-t 6000")
             pulsar.wait_for("lives", "running", manager="ours")
-            wait_until((pulsar.directory("lives") / "began").exists, 20, "it to begin", 0.02)
+            wait_until((pulsar.directory("lives") / "began").exists, 60, "it to begin", 0.02)
             yield site
 
 
@@ -119,7 +119,7 @@ def _timeout(site: Site) -> None:
 
 
 def _aged_out(site: Site) -> None:
-    site.submit("aged_out", "kill -9 $$", "-t 60 --comment=fake:min_job_age=0")
+    site.submit("aged_out", "kill -9 $$", "-t 6000 --comment=fake:min_job_age=0")
     site.wait_for_end("aged_out")
 
 

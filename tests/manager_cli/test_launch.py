@@ -132,7 +132,7 @@ def _launched_again(make_pulsar: MakePulsar, **options: Any) -> Pulsar:
     """Start a server, which launches job 1 again."""
     pulsar = make_pulsar(**options)
     ended = [pulsar.directory("1") / name for name in ("preprocessed", "preprocessing_failed")]
-    wait_until(lambda: any(path.exists() for path in ended), 15, "the launch to end", 0.02)
+    wait_until(lambda: any(path.exists() for path in ended), 60, "the launch to end", 0.02)
     return pulsar
 
 
@@ -142,11 +142,12 @@ def test_killed_after_the_submission(
 ) -> None:
     """A job that Slurm has already is taken up, by its id or its name, and not submitted twice."""
     first = make_pulsar()
-    first.submit("1", "sleep 1.5; echo once >> ../ran")
+    first.submit("1", "while [ ! -e ../go ]; do sleep 0.1; done; echo once >> ../ran")
     slurm.wait_for("1", "RUNNING")
     _killed_in_launch(first, *forgotten)
     again = _launched_again(make_pulsar)
     assert again.external_id("1") == "1"
+    (again.directory("1") / "go").touch()
     payload = again.end("1")
     assert (payload["status"], payload["returncode"]) == ("complete", 0)
     assert len(slurm.commands("sbatch")) == 1

@@ -51,7 +51,7 @@ def source(asked: Path, accounting: str = "auto", **described: Any) -> ModuleSou
         **({"ended": command("ended", "3 ended\\n"), "parse_ended": views}
            if described.pop("keeps_accounting", True) else {}),
     )
-    return ModuleSource(Link(LocalShell, 20, "LocalShell"), module, accounting)
+    return ModuleSource(Link(LocalShell, 60, "LocalShell"), module, accounting)
 
 
 def test_one_command_for_all_jobs(asked: Path) -> None:

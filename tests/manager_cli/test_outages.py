@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import Any, Callable, List, Optional
 
 import pytest
 
-from tests.manager.harness import Pulsar, Slurm, elapsed_s, reason_of
+from tests.manager.harness import Pulsar, Slurm, reason_of
 from tests.pulsar_server import wait_until
 
 from .conftest import MakePulsar
@@ -25,7 +24,7 @@ def _failed_looks(pulsar: Pulsar, count: int) -> None:
     """Wait until so many more looks were without an answer."""
     counters = pulsar.observer().counters
     target = counters.failed_passes + count
-    wait_until(lambda: counters.failed_passes >= target, 30, f"{count} failed looks", 0.02)
+    wait_until(lambda: counters.failed_passes >= target, 60, f"{count} failed looks", 0.02)
 
 
 @pytest.mark.parametrize(
@@ -40,21 +39,24 @@ def test_controller_down(
     make_pulsar: MakePulsar, slurm: Slurm, caplog: pytest.LogCaptureFixture, down: Any, said: str
 ) -> None:
     """An outage changes no status, delays no request, and is logged once, as is its end."""
-    pulsar = make_pulsar(command_timeout=1, missing_grace=0)
-    pulsar.submit("1", "touch ../began; sleep 1; touch ../done", "-t 60")
+    pulsar = make_pulsar(missing_grace=0)
+    pulsar.submit("1", "while [ ! -e ../go ]; do sleep 0.1; done", "-t 6000")
     pulsar.wait_for("1", "running")
-    wait_until((pulsar.directory("1") / "began").exists, 15, "the tool to start", 0.02)
-    slurm.set(controller_down=down)
+    with pulsar.unseen():
+        slurm.set(controller_down=down)
+        if "did not answer" in said:
+            pulsar.manager()._link._timeout_s = 1
     _failed_looks(pulsar, 2)
-    began = time.monotonic()
-    assert pulsar.manager().get_status("1") == "running"
-    assert elapsed_s(began) < 0.1
-    wait_until((pulsar.directory("1") / "done").exists, 15, "the tool to end", 0.02)
+    told = pulsar.wait_for_an_answer_during_a_look(lambda: pulsar.manager().get_status("1"))
+    assert told == "running"
+    (pulsar.directory("1") / "go").touch()
+    wait_until((pulsar.directory("1") / "return_code").exists, 60, "the tool to end", 0.02)
     assert pulsar.status("1") == "running"
     assert len(_messages(caplog, "Slurm gave no usable answer")) == 1
     assert said in _messages(caplog, "Slurm gave no usable answer")[0]
+    pulsar.manager()._link._timeout_s = 60
     slurm.set(controller_down=None)
-    assert pulsar.end("1", timeout_s=60)["status"] == "complete"
+    assert pulsar.end("1")["status"] == "complete"
     assert len(_messages(caplog, "Slurm answers again")) == 1
 
 
@@ -79,7 +81,7 @@ def test_unusable_answer(
     pulsar = make_pulsar(missing_grace=0)
     odd_command("squeue", script)
     pulsar.submit("1", "true")
-    wait_until((pulsar.directory("1") / "return_code").exists, 15, "the tool to end", 0.02)
+    wait_until((pulsar.directory("1") / "return_code").exists, 60, "the tool to end", 0.02)
     _failed_looks(pulsar, 2)
     assert pulsar.status("1") == "queued"
     assert len(_messages(caplog, "Slurm gave no usable answer")) == 1
@@ -116,7 +118,7 @@ def test_unknown_there_and_in_accounting(
     """A job that nobody knows and that left no exit code is lost, never complete."""
     pulsar = make_pulsar(accounting="none")
     pulsar.submit("1", "kill -9 $$", "--comment=fake:min_job_age=0")
-    payload = pulsar.end("1", timeout_s=30)
+    payload = pulsar.end("1")
     assert (payload["status"], reason_of(payload)) == ("failed", "lost")
 
 
@@ -126,11 +128,12 @@ def test_one_command_for_all_jobs(make_pulsar: MakePulsar, slurm: Slurm) -> None
     for number in range(12):
         pulsar.submit(str(number), "sleep 600")
     pulsar.wait_for_looks(1)
-    commands = len(slurm.commands("squeue"))
     passes = pulsar.observer().counters.passes
+    commands = len(slurm.commands("squeue"))
     pulsar.wait_for_looks(3)
-    made = pulsar.observer().counters.passes - passes
-    assert len(slurm.commands("squeue")) - commands <= made + 1
+    made = len(slurm.commands("squeue")) - commands
+    # The last look may be under way.
+    assert made <= pulsar.observer().counters.passes - passes + 1
     assert slurm.commands("sacct") == []
 
 

@@ -54,7 +54,7 @@ def _odd(tmp_path: Path, name: str, script: str) -> None:
 
 
 def _link() -> Link:
-    return Link(LocalShell, 20, "LocalShell")
+    return Link(LocalShell, 60, "LocalShell")
 
 
 def _by_id(views: Sequence[JobView]) -> "dict[str, Tuple[Phase, Optional[Ending]]]":

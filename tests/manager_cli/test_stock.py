@@ -17,7 +17,9 @@ from .conftest import CLI
 
 HOG = (
     "python3 -c 'import time\nblock = []\n"
-    "for step in range(100): block.append(bytes([1]) * 4000000); time.sleep(0.02)'"
+    "for step in range(100): block.append(bytes([1]) * 4000000); time.sleep(0.02)\n"
+    # Until it is killed, however late somebody looks.
+    "time.sleep(600)'"
 )
 BEGAN = "touch ../began; sleep 600"
 
@@ -38,12 +40,12 @@ class Fault(NamedTuple):
 
 FAULTS: Dict[str, Fault] = {
     "timeout": Fault("sleep 600", "-t 1", "complete", "failed", "walltime"),
-    "out_of_memory": Fault(HOG, "-t 60 --mem=40", "complete", "failed", "memory"),
-    "script_exits_7": Fault("exit 7", "-t 60", "complete", "failed", "launch_error"),
+    "out_of_memory": Fault(HOG, "-t 6000 --mem=40", "complete", "failed", "memory"),
+    "script_exits_7": Fault("exit 7", "-t 6000", "complete", "failed", "launch_error"),
     "cancelled": Fault(
-        BEGAN, "-t 60", "complete", "failed", "cancelled", lambda slurm, job: slurm.scancel(job)),
+        BEGAN, "-t 6000", "complete", "failed", "cancelled", lambda slurm, job: slurm.scancel(job)),
     "node_failure": Fault(
-        BEGAN, "-t 60 --no-requeue", "complete", "failed", "node_failure",
+        BEGAN, "-t 6000 --no-requeue", "complete", "failed", "node_failure",
         lambda slurm, job: control.event(slurm.state, job, "node_failure")),
     "aged_out_timeout": Fault(
         "sleep 600", "-t 1 --comment=fake:min_job_age=0", "complete", "failed", "walltime"),
@@ -86,10 +88,10 @@ def told(pulsar: Pulsar, slurm: Slurm) -> Dict[str, Any]:
     for name, fault in FAULTS.items():
         if fault.happens:
             began = pulsar.directory(name) / "began"
-            wait_until(began.exists, 20, f"{name} to begin", 0.02)
+            wait_until(began.exists, 60, f"{name} to begin", 0.02)
             fault.happens(slurm, ids[name])
     for name, fault in FAULTS.items():
-        pulsar.wait_for(name, fault.status, timeout_s=30, manager="ours")
+        pulsar.wait_for(name, fault.status, manager="ours")
     look = pulsar.manager("stock")._get_status_external
     with ThreadPoolExecutor(len(ids)) as pool:
         return dict(zip(ids, pool.map(look, ids.values())))
@@ -129,7 +131,7 @@ def test_no_answer(pulsar: Pulsar, slurm: Slurm, home: Path, odd: str) -> None:
         counters = pulsar.observer("ours").counters
         target = counters.failed_passes + 2
         assert pulsar.manager("stock")._get_status_external(external_id) == "complete"
-        wait_until(lambda: counters.failed_passes >= target, 30, "two failed looks", 0.02)
+        wait_until(lambda: counters.failed_passes >= target, 60, "two failed looks", 0.02)
         assert pulsar.status(name, manager="ours") == "running"
     slurm.set(controller_down=None)
     pulsar.wait_for_looks(1, "ours")

@@ -1,8 +1,8 @@
-"""Answers of qstat in JSON or XML that nobody can read: jobs must not stay as they are for ever.
+"""Answers in JSON or XML that nobody can read: jobs must not stay as they are for ever.
 
 OpenPBS and PBS Pro up to 2022 print JSON that is none where a job's environment holds a comma, a
 quote or digits with a leading zero (openpbs issues 1255 and 2541, pull request 2049), and PBS Pro
-up to 18.1 for any two jobs (pull request 585).
+up to 18.1 for any two jobs (pull request 585). Of LSF none is known that does the like.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pulsar.managers.util.cli.shell.local import LocalShell
 from pulsar_failure_reasons.drm.base import JobView, Phase
 from pulsar_failure_reasons.errors import OutputParseError
 from pulsar_failure_reasons.managers.cli_shell import Link
-from pulsar_failure_reasons.managers.cli_source import PbsSource
+from pulsar_failure_reasons.managers.cli_source import LsfSource, PbsSource
 from tests import simulated
 
 from fake_drm import control  # isort: skip
@@ -39,7 +39,7 @@ MakeDamaged = Callable[[str, str], str]
 
 @pytest.fixture
 def make_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeDamaged]:
-    """Make a simulated PBS whose qstat has its JSON or XML changed by sed on its way."""
+    """Make a simulated DRM whose status command has its answers changed by sed on their way."""
     states: List[str] = []
 
     def make(flavour: str, damage: str) -> str:
@@ -48,9 +48,10 @@ def make_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ma
         for name, value in control.environment(state).items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-        program = tmp_path / "qstat"
+        name = "bjobs" if flavour == "lsf" else "qstat"
+        program = tmp_path / name
         program.write_text(
-            f'#!/bin/sh\n"{control.BIN}/qstat" "$@" > {tmp_path}/answer\nstatus=$?\n'
+            f'#!/bin/sh\n"{control.BIN}/{name}" "$@" > {tmp_path}/answer\nstatus=$?\n'
             f"sed '{damage}' < {tmp_path}/answer\nexit $status\n"
         )
         program.chmod(0o755)
@@ -105,6 +106,22 @@ def test_torque(make_damaged: MakeDamaged) -> None:
     state = make_damaged("torque", "s/<job_state>/<x>a & b<\\/x><job_state>/g")
     ids = [f"{i}.server1" for i in control.add_jobs(state, 2, "running", ME)]
     assert _phases(_source().query_these(ids, ())) == dict.fromkeys(ids, Phase.RUNNING)
+
+
+def test_lsf(make_damaged: MakeDamaged, caplog: pytest.LogCaptureFixture) -> None:
+    """Rows are read in the same look; a job whose id was lost is not said to be unknown."""
+    state = make_damaged("lsf", r's/"STAT"/"FOO":"a\\.b","STAT"/')
+    running, = control.add_jobs(state, 1, "running", ME, name="pulsar_1")
+    ended, = control.add_jobs(state, 1, "failed", ME)
+    source = LsfSource(Link(LocalShell, 60, "LocalShell"), "auto")
+    with caplog.at_level(logging.INFO, "pulsar.failure_reasons"):
+        for _ in range(2):
+            assert _phases(source.query_these([str(running), str(ended)], ())) == {
+                str(running): Phase.RUNNING, str(ended): Phase.ENDED
+            }
+    assert len([r for r in caplog.records if "its rows are read" in r.getMessage()]) == 1
+    with pytest.raises(OutputParseError):
+        source.query_these((), ("pulsar_1",))
 
 
 def test_nothing_can_be_read(make_damaged: MakeDamaged, tmp_path: Path) -> None:
