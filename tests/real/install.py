@@ -107,7 +107,7 @@ def install_packages(part: str, packages: Sequence[str]) -> None:
 def apt_install(part: str, packages: Sequence[str]) -> None:
     """Run apt-get install; before each further attempt mend what the last one left, and update."""
 
-    def attempt(again: bool) -> "Done[str]":
+    def attempt(again: bool) -> Done[str]:
         if again:
             run(["dpkg", "--configure", "-a"])
             run_apt(["update"])
@@ -119,7 +119,7 @@ def apt_install(part: str, packages: Sequence[str]) -> None:
         raise HarnessError(f"{part}: apt-get did not install {', '.join(missing)}")
 
 
-def until_done(part: str, what: str, attempt: Callable[[bool], "Done[str]"]) -> None:
+def until_done(part: str, what: str, attempt: Callable[[bool], Done[str]]) -> None:
     """Call `attempt` (with whether it is called again) until it ends well.
 
     Raises:
@@ -137,7 +137,7 @@ def until_done(part: str, what: str, attempt: Callable[[bool], "Done[str]"]) -> 
 
 def run_apt(
     arguments: Sequence[str], options: Sequence[str] = (), cwd: Optional[Path] = None
-) -> "Done[str]":
+) -> Done[str]:
     """Run apt-get with nothing asked, waiting for another's lock on dpkg."""
     argv = [
         "apt-get",
@@ -152,7 +152,7 @@ def run_apt(
     return run(argv, cwd)
 
 
-def run(argv: Sequence[str], cwd: Optional[Path] = None) -> "Done[str]":
+def run(argv: Sequence[str], cwd: Optional[Path] = None) -> Done[str]:
     """Run a command of Debian's and return what it said; status 124 where it did not end."""
     env = dict(os.environ, DEBIAN_FRONTEND="noninteractive", LC_ALL="C.UTF-8")
     try:
@@ -172,7 +172,7 @@ def run(argv: Sequence[str], cwd: Optional[Path] = None) -> "Done[str]":
         return subprocess.CompletedProcess(list(argv), 124, said)
 
 
-def tail(done: "Done[str]", lines: int = 15) -> str:
+def tail(done: Done[str], lines: int = 15) -> str:
     """Return the last lines of a command's output, for an error message."""
     return "\n".join(done.stdout.splitlines()[-lines:])
 
@@ -332,7 +332,7 @@ def download_trixie(scratch: Path) -> List[Path]:
     fetch = ["install", "-y", "--download-only", "--no-install-recommends", *TRIXIE_PACKAGES]
     say("slurm24: downloading Debian trixie's Slurm and its libraries")
 
-    def attempt(again: bool) -> "Done[str]":
+    def attempt(again: bool) -> Done[str]:
         updated = run_apt(["update"], options)
         return run_apt(fetch, options) if updated.returncode == 0 else updated
 
@@ -346,7 +346,7 @@ def download(
     """Download just these packages into a new folder, with suite_options; return their files."""
     folder.mkdir()
 
-    def attempt(again: bool) -> "Done[str]":
+    def attempt(again: bool) -> Done[str]:
         done = run_apt(["update"], options)
         return done if done.returncode else run_apt(["download", *packages], options, cwd=folder)
 
