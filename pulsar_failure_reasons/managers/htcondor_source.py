@@ -18,7 +18,14 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from ..drm.base import JobView, Phase
 from ..drm.external_ids import base_id
-from ..drm.htcondor import HoldPolicy, JobState, JobSummary, view_of, view_of_history_ad
+from ..drm.htcondor import (
+    HoldPolicy,
+    JobState,
+    JobStatus,
+    JobSummary,
+    view_of,
+    view_of_history_ad,
+)
 from ..drm.htcondor.submit import JOB_DIRECTORY_ATTRIBUTE
 from ..errors import (
     ConfigurationError,
@@ -169,9 +176,12 @@ class HTCondorSource:
         followed = dict(self._followed)
         summaries = {cluster: job.log.read() for cluster, job in followed.items()}
         ads = _by_cluster(self._ads("query", OUR_JOBS))
-        # What left the queue after its log was read has its end in the log by now.
+        # What left the queue after its log was read has its end in the log by now, and what was
+        # held after that, what it had used by then.
         left = [cluster for cluster in followed if cluster not in ads]
-        summaries.update({cluster: followed[cluster].log.read() for cluster in left})
+        held = [cluster for cluster, ad in ads.items() if cluster in followed and _newly_held(
+            summaries[cluster], ad)]
+        summaries.update({cluster: followed[cluster].log.read() for cluster in left + held})
         absent = [cluster for cluster in left if not summaries[cluster].ended]
         if absent:
             # Submitted by stock queued_condor, without our attribute; or gone without a word.
@@ -292,6 +302,11 @@ def _by_cluster(ads: Iterable[Ad]) -> Dict[str, Ad]:
     for ad in sorted(ads, key=lambda ad: int(ad.get("ProcId", 0))):
         found.setdefault(str(ad.get("ClusterId")), ad)
     return found
+
+
+def _newly_held(summary: JobSummary, ad: Ad) -> bool:
+    """Tell whether an ad shows a job held whose log, read before, does not."""
+    return ad.get("JobStatus") == JobStatus.HELD and summary.state is not JobState.HELD
 
 
 def _view_or_unknown(

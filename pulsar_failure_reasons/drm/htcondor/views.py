@@ -203,7 +203,6 @@ def _state_of(ad: Reader, from_history: bool) -> Optional[JobState]:
 
 def _with_ad_values(summary: JobSummary, ad: Reader) -> JobSummary:
     limit_s = ad.whole("AllowedExecuteDuration")
-    used = memory_used(ad)
     return replace(
         summary,
         cluster=summary.cluster if summary.cluster is not None else ad.whole("ClusterId"),
@@ -217,10 +216,21 @@ def _with_ad_values(summary: JobSummary, ad: Reader) -> JobSummary:
         releases_itself=ad.is_set("PeriodicRelease"),
         memory_request_bytes=times(ad.whole("RequestMemory"), MEGABYTE)
         or summary.memory_request_bytes,
-        memory_used_bytes=used if summary.memory_used_bytes is None else summary.memory_used_bytes,
+        memory_used_bytes=_most_memory(summary, ad),
         disk_request_bytes=times(ad.whole("RequestDisk"), KILOBYTE) or summary.disk_request_bytes,
         disk_used_bytes=summary.disk_used_bytes or times(ad.whole("DiskUsage_RAW"), KILOBYTE),
     )
+
+
+def _most_memory(summary: JobSummary, ad: Reader) -> Optional[int]:
+    """Return the most that a run is known to have used, in bytes; None where nobody measured."""
+    logged = summary.memory_used_bytes
+    if logged is None:
+        return memory_used(ad)
+    if summary.executions > 1:
+        return logged  # an ad has the most of all runs
+    # The ad is newer than the log. Its other values are rounded up, which the log's are not.
+    return max(logged, times(ad.whole("ResidentSetSize_RAW"), KILOBYTE) or 0)
 
 
 def _submission(ad: Reader) -> Optional[str]:

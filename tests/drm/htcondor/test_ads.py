@@ -18,7 +18,7 @@ from pulsar_failure_reasons.drm.htcondor import (
 from pulsar_failure_reasons.drm.htcondor.log_text import read_records
 from pulsar_failure_reasons.reason import Cause, Confidence
 
-from .support import EXECUTE, SUBMIT, aborted, captured_ad, exited, held
+from .support import EVICTED, EXECUTE, SUBMIT, aborted, captured_ad, event, exited, held
 
 
 class Value(IntEnum):
@@ -66,6 +66,22 @@ def test_history_alone(case, ending, cause, exit_code, signal):
     assert (view.end.ending, view.end.cause) == (ending, cause)
     assert (view.end.exit_code, view.end.signal) == (exit_code, signal)
     assert view.confidence is Confidence.ACCOUNTING
+
+
+def test_memory_beside_a_log_is_the_most_of_both():
+    """An ad is newer than the log, which may tell only of the job's beginning.
+
+    Of the ad it is what was measured: the others are rounded up, as the log's is not.
+    """
+    summary = summarize_events([SUBMIT, EXECUTE, event(6, MemoryUsage=5, ResidentSetSize=4616)])
+    ad = {"ClusterId": 7, "JobStatus": 5, "HoldReasonCode": 21, "HoldReasonSubCode": 102,
+          "MemoryUsage": 171, "ResidentSetSize": 175000, "ResidentSetSize_RAW": 162904}
+    assert view_of(summary, ad).used_memory_bytes == 162904 * 1024
+    again = summarize_events(
+        [SUBMIT, EXECUTE, EVICTED, EXECUTE, event(6, MemoryUsage=5, ResidentSetSize=4616)])
+    assert view_of(again, ad).used_memory_bytes == 5 * 1024**2, "an ad's is of all runs"
+    ad["ResidentSetSize_RAW"] = 2048
+    assert view_of(summary, ad).used_memory_bytes == 5 * 1024**2
 
 
 def test_history_names_who_removed_it():
