@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from pulsar_failure_reasons.cli import main
-from tests.manager.harness import QUICK, Pulsar, Slurm, own_observers, reason_of
+from tests.manager.harness import QUICK, Pulsar, Slurm, own_observers, reason_of, running
 from tests.manager_htcondor.harness import QUICK as CONDOR
 from tests.manager_htcondor.harness import Pool
 from tests.manager_htcondor.harness import Pulsar as HTCondorPulsar
@@ -109,16 +109,16 @@ def _play(site: Site, manager: str = "_default_") -> Dict[str, str]:
     """Have jobs run, stop Pulsar, and let the DRM forget most of them; return their ids."""
     pulsar = site.start()
     ids = {
-        "runs": pulsar.submit("runs", BEGAN, "-t 600", manager),
-        "ran": pulsar.submit("ran", BEGAN, "-t 600", manager),
+        "runs": pulsar.submit("runs", BEGAN, "-t 6000", manager),
+        "ran": pulsar.submit("ran", BEGAN, "-t 6000", manager),
         "waited": pulsar.submit("waited", BEGAN, "--comment=fake:start_delay=600", manager),
         "well": pulsar.submit("well", "sh -c 'exit 3'", FORGOTTEN, manager),
         "limit": pulsar.submit("limit", "sleep 600", "-t 1", manager),
     }
     for name in ("runs", "ran"):
         pulsar.wait_for(name, "running", manager=manager)
-        wait_until((pulsar.directory(name) / "began").exists, 20, f"{name} to begin", 0.02)
-    wait_until((pulsar.directory("well") / "return_code").exists, 20, "well to end", 0.02)
+        wait_until((pulsar.directory(name) / "began").exists, 60, f"{name} to begin", 0.02)
+    wait_until((pulsar.directory("well") / "return_code").exists, 60, "well to end", 0.02)
     pulsar.shutdown()
     site.slurm.wait_for(ids["limit"], "TIMEOUT")
     site.slurm.set(accounting="off")
@@ -170,7 +170,7 @@ def test_apply_and_start(make_site: MakeSite, reconcile: Reconcile) -> None:
     assert pulsar.status("runs") == "running"
     assert pulsar.external_id("runs") == ids["runs"]
     # Stock's recovery took them out of its index, as after any end.
-    wait_until(lambda: _indexed(pulsar) == ["runs"], 15, "the others to be told", 0.05)
+    wait_until(lambda: _indexed(pulsar) == ["runs"], 60, "the others to be told", 0.05)
 
 
 def test_the_ledger_hears_of_it(make_site: MakeSite) -> None:
@@ -196,7 +196,7 @@ def test_nothing_to_change(make_site: MakeSite, reconcile: Reconcile) -> None:
     """A job that lives is no line."""
     site = make_site()
     pulsar = site.start()
-    pulsar.submit("1", BEGAN, "-t 600")
+    pulsar.submit("1", BEGAN, "-t 6000")
     pulsar.shutdown()
     told = reconcile(site)
     assert (told.code, told.lines, told.err) == (0, [], "nothing to change\n")
@@ -206,8 +206,8 @@ def test_beside_a_running_pulsar(make_site: MakeSite, reconcile: Reconcile) -> N
     """Looking is safe; changing is refused, in a line that says what to do."""
     site = make_site()
     pulsar = site.start()
-    pulsar.submit("1", BEGAN, "-t 600")
-    wait_until((pulsar.directory("1") / "began").exists, 20, "it to begin", 0.02)
+    pulsar.submit("1", BEGAN, "-t 6000")
+    wait_until((pulsar.directory("1") / "began").exists, 60, "it to begin", 0.02)
     before = site.contents()
     assert reconcile(site).code == 0
     told = reconcile(site, "--apply")
@@ -238,7 +238,7 @@ def test_apply_waits_for_the_grace(
     """A controller that has lost its state for a moment ends no job."""
     site = make_site()
     pulsar = site.start()
-    ids = [pulsar.submit(str(n), BEGAN, "-t 600") for n in range(3)]
+    ids = [pulsar.submit(str(n), BEGAN, "-t 6000") for n in range(3)]
     for n in range(3):
         pulsar.wait_for(str(n), "running")
     pulsar.shutdown()
@@ -264,8 +264,9 @@ def test_launch_that_was_cut_short(make_site: MakeSite, reconcile: Reconcile) ->
     """Found by its name: a line; with --apply Pulsar knows it again when it is started."""
     site = make_site()
     pulsar = site.start()
-    external_id = pulsar.submit("1", BEGAN, "-t 600")
-    wait_until((pulsar.directory("1") / "began").exists, 20, "it to begin", 0.02)
+    external_id = pulsar.submit("1", BEGAN, "-t 6000")
+    wait_until((pulsar.directory("1") / "began").exists, 60, "it to begin", 0.02)
+    site.slurm.wait_for(external_id, "RUNNING")
     pulsar.shutdown()
     for name in ("preprocessed", "external_id"):
         (pulsar.directory("1") / name).unlink()
@@ -284,10 +285,10 @@ def test_directory_that_is_gone(make_site: MakeSite, reconcile: Reconcile) -> No
     """A job whose directory was deleted while it ran ends too, and its message says so."""
     site = make_site()
     pulsar = site.start()
-    external_id = pulsar.submit("1", "sleep 600", "-t 600")
-    pulsar.submit("2", BEGAN, "-t 600")
+    external_id = pulsar.submit("1", "sleep 600", "-t 6000")
+    pulsar.submit("2", BEGAN, "-t 6000")
     pulsar.wait_for("1", "running")
-    wait_until((pulsar.directory("2") / "began").exists, 20, "the other to begin", 0.02)
+    wait_until((pulsar.directory("2") / "began").exists, 60, "the other to begin", 0.02)
     pulsar.shutdown()
     site.slurm.scancel(external_id)
     site.slurm.wait_for(external_id, "CANCELLED")
@@ -310,7 +311,7 @@ def test_several_managers(make_site: MakeSite, reconcile: Reconcile) -> None:
     site = make_site({"a": QUICK, "b": CLI, "local": {"type": "queued_python"}})
     pulsar = site.start()
     for name, manager in (("1", "a"), ("2", "b")):
-        pulsar.submit(name, BEGAN, "-t 600", manager)
+        pulsar.submit(name, BEGAN, "-t 6000", manager)
         pulsar.wait_for(name, "running", manager=manager)
     pulsar.shutdown()
     site.slurm.set(accounting="off")
@@ -325,7 +326,7 @@ def test_job_managers_ini(make_site: MakeSite, reconcile: Reconcile, tmp_path: P
     ini.write_text(f"[manager:cluster]\n{options}\n")
     site = make_site({"cluster": QUICK})
     pulsar = site.start()
-    pulsar.submit("1", BEGAN, "-t 600", "cluster")
+    pulsar.submit("1", BEGAN, "-t 6000", "cluster")
     pulsar.wait_for("1", "running", manager="cluster")
     pulsar.shutdown()
     site.app_yml.write_text(yaml.safe_dump({
@@ -362,11 +363,13 @@ def test_cannot_run(make_site: MakeSite, reconcile: Reconcile, tmp_path: Path) -
 
 def test_htcondor(tmp_path: Path, reconcile: Reconcile) -> None:
     """A job that left the pool without a word is lost; one in the queue is left alone."""
-    with Pool(tmp_path / "pool").in_use() as pool, own_observers():
-        pulsar = HTCondorPulsar(tmp_path)
+    with contextlib.ExitStack() as stack:
+        pool = stack.enter_context(Pool(tmp_path / "pool").in_use())
+        stack.enter_context(own_observers())
+        pulsar = stack.enter_context(running(HTCondorPulsar(tmp_path)))
         ids = {name: pulsar.submit(name, BEGAN) for name in ("gone", "runs", "removed")}
         for name in ids:
-            wait_until((pulsar.directory(name) / "began").exists, 20, f"{name} to begin", 0.02)
+            wait_until((pulsar.directory(name) / "began").exists, 60, f"{name} to begin", 0.02)
             pulsar.wait_for(name, "running")
         pulsar.shutdown()
         pool.do("forget", ids["gone"])
@@ -382,9 +385,8 @@ def test_htcondor(tmp_path: Path, reconcile: Reconcile) -> None:
             f"_default_/removed {ids['removed']}: running -> failed (cancelled): cancelled outside")
         assert len(begins) == 2
         assert reconcile(site, "--apply").lines == dry.lines
-        again = HTCondorPulsar(tmp_path)
+        again = stack.enter_context(running(HTCondorPulsar(tmp_path)))
         assert {name: reason_of(again.end(name)) for name in ("gone", "removed")} == {
             "gone": "lost", "removed": "cancelled"}
         assert again.status("runs") == "running"
         again.proxy().kill("runs")
-        again.shutdown()

@@ -87,13 +87,13 @@ class Pool:
     def wait_for(self, external_id: str, *statuses: int) -> None:
         """Wait until the job's JobStatus is one of these."""
         wait_until(
-            lambda: int(self.ad(external_id).get("JobStatus", 0)) in statuses, 15,
+            lambda: int(self.ad(external_id).get("JobStatus", 0)) in statuses, 60,
             f"job {external_id} to be {statuses}", 0.02)
 
     def wait_gone(self, external_id: str) -> None:
         """Wait until the job has left the queue."""
         wait_until(
-            lambda: int(external_id) not in self.queue(), 15, f"job {external_id} to leave", 0.02)
+            lambda: int(external_id) not in self.queue(), 60, f"job {external_id} to leave", 0.02)
 
 
 class Pulsar(PulsarInProcess):
@@ -124,7 +124,7 @@ class Pulsar(PulsarInProcess):
         pattern = re.compile(".*".join(f"^{number:03} \\(" for number in numbers), re.M | re.S)
         wait_until(
             lambda: self.log(job_id).exists() and pattern.search(self.log(job_id).read_text()),
-            15, f"events {numbers} of job {job_id}", 0.02)
+            60, f"events {numbers} of job {job_id}", 0.02)
 
 
 def add_running_jobs(state: Path, home: Path, ids: Sequence[str]) -> List[int]:

@@ -29,23 +29,28 @@ OPTIONS = {**QUICK, "min_polling_interval": 0.08, "hold_grace": 0.3, "missing_gr
 
 
 class Kind(NamedTuple):
-    """A kind of end, and the one story that may be told of it."""
+    """A kind of end, and the one story that may be told of it.
+
+    ``play`` is what the pool does to the job, ``then`` what it does once the file ``return_code``
+    is there.
+    """
 
     command: str
     play: str
     status: str
     returncode: Optional[int]
     cause: Optional[str]
+    then: str = ""
 
 
 KINDS: Dict[str, Kind] = {
     "well": Kind("sleep 0.3", "", "complete", 0, None),
     "memory": Kind("sleep 600", f"0.3 hold 34 102 {OVER}", "failed", None, "memory"),
     "memory_exit_0": Kind(
-        "echo 0 > ../return_code; sleep 600", f"0.4 hold 34 102 {OVER}", "failed", 0, "memory"),
+        "echo 0 > ../return_code; sleep 600", "", "failed", 0, "memory", f"0 hold 34 102 {OVER}"),
     "stage_error": Kind(
-        "echo 0 > ../return_code; sleep 600", "0.4 hold 12 2 transfer failed", "failed", 0,
-        "stage_error"),
+        "echo 0 > ../return_code; sleep 600", "", "failed", 0, "stage_error",
+        "0 hold 12 2 transfer failed"),
     "held": Kind("sleep 600", "0.3 hold 26 0 the moon is full", "failed", None, "held"),
     "signal": Kind("sleep 0.3; kill -11 $$", "", "failed", None, "unknown"),
     "removed": Kind(
@@ -88,6 +93,10 @@ class Run:
         try:
             self._start(job_id="1", command_line=self.kind.command, submit_params=params)
             self._wait((self.home / "submitted").exists, "the submission")
+            if self.kind.then:
+                return_code = self.home / "staging" / "1" / "return_code"
+                self._wait(return_code.exists, "the tool to write it")
+                self.pool.do("play", "1", self.kind.then)
             for _ in range(self._random.randint(1, 3)):
                 self._wait_for_a_moment()
                 self._kill()
@@ -133,7 +142,7 @@ class Run:
 
     def _wait(self, condition: Callable[[], Any], what: str) -> None:
         try:
-            wait_until(condition, 60, what, 0.02)
+            wait_until(condition, 120, what, 0.02)
         except TimeoutError as error:
             log = (self.home / "server.log").read_text(errors="replace")[-3000:]
             raise AssertionError(f"{self.name}: {error}; log:\n{log}") from None

@@ -14,6 +14,8 @@ from .harness import HELD, Pool, Pulsar
 
 OVER = "Job has gone over cgroup memory limit of 2048 megabytes."
 HOLD = f"hold 34 102 {OVER}"
+#: Ends well once the test lets it, also a second time.
+UNTIL_GO = "while [ ! -e ../go ]; do sleep 0.1; done"
 LARGE = (
     "import os, time; block = bytes([1]) * 99_000_000\n"
     "while not os.path.exists('../go'): time.sleep(0.1)"
@@ -23,13 +25,14 @@ LARGE = (
 def test_released_with_more_memory_then_well(make_pulsar: MakePulsar, pool: Pool) -> None:
     """Where memory holds are waited for, a release lets the job go on to a good end."""
     pulsar = make_pulsar(wait_for_release="memory", hold_grace=60)
-    external_id = pulsar.submit("1", "sleep 0.5", f"0.1 {HOLD}")
+    external_id = pulsar.submit("1", UNTIL_GO, f"0.1 {HOLD}")
     pool.wait_for(external_id, HELD)
     pulsar.wait_for("1", "queued")
     pulsar.wait_for_looks(3)
     assert pulsar.status("1") == "queued" and pulsar.record("1") is None
     pool.do("edit", external_id, RequestMemory=4096)
     pool.do("release", external_id)
+    (pulsar.directory("1") / "go").touch()
     payload = pulsar.end("1")
     assert (payload["status"], reason_of(payload), pulsar.record("1")) == ("complete", None, None)
 
@@ -37,7 +40,7 @@ def test_released_with_more_memory_then_well(make_pulsar: MakePulsar, pool: Pool
 def test_usegalaxy_eu(make_pulsar: MakePulsar, pool: Pool) -> None:
     """Held for memory, released with more, held again, removed by the site's cron: memory."""
     pulsar = make_pulsar(wait_for_release="memory", hold_grace=60)
-    external_id = pulsar.submit("1", "sleep 600", f"0.1 {HOLD}; 60 evict")
+    external_id = pulsar.submit("1", "sleep 600", f"0.1 {HOLD}; 600 evict")
     pool.wait_for(external_id, HELD)
     pulsar.wait_for_looks(2)
     pool.do("edit", external_id, RequestMemory=6144)
@@ -88,7 +91,7 @@ def test_releases_are_counted(make_pulsar: MakePulsar, pool: Pool, releases: int
     """A job that was released hold_releases_max times and is held again has failed."""
     pulsar = make_pulsar(
         wait_for_release="memory", hold_grace=60, hold_releases_max=releases)
-    external_id = pulsar.submit("1", "sleep 600", f"0.1 {HOLD}; " * 3 + "60 evict")
+    external_id = pulsar.submit("1", "sleep 600", f"0.1 {HOLD}; " * 3 + "600 evict")
     for _ in range(releases):
         pool.wait_for(external_id, HELD)
         pulsar.wait_for_looks(2)
@@ -103,7 +106,7 @@ def test_releases_are_counted_over_a_restart(make_pulsar: MakePulsar, pool: Pool
     """The count is in the job's log, so that it is not lost with the server."""
     options = {"wait_for_release": "memory", "hold_grace": 60, "hold_releases_max": 1}
     pulsar = make_pulsar(**options)
-    external_id = pulsar.submit("1", "sleep 600", f"0.1 {HOLD}; 60 evict")
+    external_id = pulsar.submit("1", "sleep 600", f"0.1 {HOLD}; 600 evict")
     pool.wait_for(external_id, HELD)
     pulsar.wait_for_looks(2)
     pool.do("release", external_id)
@@ -117,13 +120,14 @@ def test_releases_are_counted_over_a_restart(make_pulsar: MakePulsar, pool: Pool
 def test_a_persons_releases_are_not_counted(make_pulsar: MakePulsar, pool: Pool) -> None:
     """Holding and releasing by hand uses up nothing."""
     pulsar = make_pulsar(hold_releases_max=1)
-    external_id = pulsar.submit("1", "sleep 1")
+    external_id = pulsar.submit("1", UNTIL_GO)
     pulsar.wait_for("1", "running")
     for _ in range(2):
         pool.do("hold", external_id, 1, 0, "via condor_hold (by user alice)")
         pulsar.wait_for("1", "queued")
         pool.do("release", external_id)
         pulsar.wait_for("1", "running")
+    (pulsar.directory("1") / "go").touch()
     assert pulsar.end("1")["status"] == "complete"
 
 
@@ -132,7 +136,7 @@ def test_periodic_release_in_the_ad(
     make_pulsar: MakePulsar, pool: Pool, spelling: str
 ) -> None:
     """A job whose ad releases itself is given hold_grace although its hold is a limit's."""
-    pulsar = make_pulsar(hold_grace=1.5)
+    pulsar = make_pulsar(hold_grace=3600)
     released = pulsar.submit(
         "released", "sleep 0.3", f"0.1 {HOLD}", **{spelling: "(HoldReasonCode =?= 34)"})
     kept = pulsar.submit(
@@ -140,6 +144,7 @@ def test_periodic_release_in_the_ad(
     pool.wait_for(kept, HELD)
     pulsar.wait_for_looks(3)
     assert pulsar.status("kept") == "queued" and int(kept) in pool.queue()
+    pulsar.set_graces(hold_s=1.5)
     assert pulsar.end("released")["status"] == "complete"
     assert reason_of(pulsar.end("kept")) == "memory"
     pool.wait_gone(kept)
@@ -157,11 +162,12 @@ def test_held_for_no_limit_waits_and_is_told(
 ) -> None:
     """A hold for no limit is given hold_grace, which is logged once when it begins."""
     caplog.set_level(logging.INFO, "pulsar.failure_reasons")
-    pulsar = make_pulsar(hold_grace=1)
+    pulsar = make_pulsar(hold_grace=3600)
     external_id = pulsar.submit("1", "sleep 600", "0.1 hold 26 0 the moon is full")
     pool.wait_for(external_id, HELD)
     pulsar.wait_for_looks(3)
     assert pulsar.status("1") == "queued" and int(external_id) in pool.queue()
+    pulsar.set_graces(hold_s=1)
     payload = pulsar.end("1")
     assert (payload["status"], reason_of(payload)) == ("failed", "held")
     assert "the moon is full" in payload["runner_state_message"]
@@ -185,13 +191,15 @@ def test_final_hold_released_before_the_removal(
     make_pulsar: MakePulsar, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody who is quicker than our removal gets the job going: it goes on, without a record."""
+    monkeypatch.setattr("pulsar_failure_reasons.managers.recording.REMOVAL_ANSWERS", 100_000)
     pulsar = make_pulsar()
     source = pulsar.observer().source
     monkeypatch.setattr(source, "cancel", lambda ids: None)
-    external_id = pulsar.submit("1", "sleep 1", f"0.1 {HOLD}")
-    wait_until(lambda: pulsar.record("1"), 15, "the record", 0.02)
+    external_id = pulsar.submit("1", UNTIL_GO, f"0.1 {HOLD}")
+    wait_until(lambda: pulsar.record("1"), 60, "the record", 0.02)
     assert pulsar.status("1") in ("queued", "running")
     pool.do("release", external_id)
+    (pulsar.directory("1") / "go").touch()
     payload = pulsar.end("1")
     assert (payload["status"], reason_of(payload), pulsar.record("1")) == ("complete", None, None)
 
@@ -213,7 +221,7 @@ def test_removal_that_is_not_allowed(
 
     monkeypatch.setattr(source, "_ask", refuse)
     external_id = pulsar.submit("1", "sleep 600", f"0.1 {HOLD}")
-    payload = pulsar.end("1", timeout_s=40)
+    payload = pulsar.end("1")
     assert (payload["status"], reason_of(payload)) == ("failed", "memory")
     assert int(external_id) in pool.queue()
     messages = [r.getMessage() for r in caplog.records]

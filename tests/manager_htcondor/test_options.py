@@ -46,7 +46,7 @@ OVER = "Job has gone over cgroup memory limit of 2048 megabytes."
         ("fail_at_once", [], None),
         ("fail_at_once", "memory, Disk", None),
         ("fail_at_once", ["memory", "oom"], f"it must be a list of: {CAUSES}"),
-        ("fail_at_once", 5, f"it must be a list of: {CAUSES}"),
+        ("fail_at_once", 60, f"it must be a list of: {CAUSES}"),
         ("wait_for_release", ["memory"], None),
         ("wait_for_release", "cancelled", f"it must be a list of: {CAUSES}"),
         ("sigkill_means_memory", "no", None),

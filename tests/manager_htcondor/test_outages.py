@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from pathlib import Path
 from typing import Any, Callable, Iterator, List
 
@@ -12,7 +11,7 @@ import pytest
 
 from pulsar_failure_reasons.errors import DrmUnreachableError, OutputParseError
 from pulsar_failure_reasons.managers.htcondor_source import HTCondorSource
-from tests.pulsar_in_process import elapsed_s, reason_of
+from tests.pulsar_in_process import reason_of
 from tests.pulsar_server import wait_until
 from tests.simulated_htcondor import environment, wheel_installed
 
@@ -29,7 +28,7 @@ def _messages(caplog: pytest.LogCaptureFixture, part: str) -> List[str]:
 def _wait_for_failed_looks(pulsar: Pulsar, count: int) -> None:
     counters = pulsar.observer().counters
     target = counters.failed_passes + count
-    wait_until(lambda: counters.failed_passes >= target, 30, "looks without an answer", 0.02)
+    wait_until(lambda: counters.failed_passes >= target, 60, "looks without an answer", 0.02)
 
 
 @pytest.fixture
@@ -61,13 +60,13 @@ def test_schedd_down(
     pool.schedd_down()
     _wait_for_failed_looks(pulsar, 2)
     (pulsar.directory("1") / "go").touch()
-    wait_until((pulsar.directory("1") / "return_code").exists, 15, "the tool to end", 0.02)
+    wait_until((pulsar.directory("1") / "return_code").exists, 60, "the tool to end", 0.02)
     _wait_for_failed_looks(pulsar, 1)
     assert pulsar.status("1") == "running"
     assert len(_messages(caplog, "HTCondor gave no usable answer")) == 1
     assert _messages(caplog, "answers again") == []
     pool.schedd_up()
-    assert pulsar.end("1", timeout_s=30)["status"] == "complete"
+    assert pulsar.end("1")["status"] == "complete"
     assert len(_messages(caplog, "HTCondor answers again")) == 1
     assert len(_messages(caplog, "HTCondor gave no usable answer")) == 1
 
@@ -80,7 +79,7 @@ def test_schedd_restarted_is_no_outage(
     pulsar.wait_for("1", "running")
     before = pulsar.observer().source._location
     pool.schedd_up()
-    wait_until(lambda: pulsar.observer().source._location != before, 15, "the new address", 0.02)
+    wait_until(lambda: pulsar.observer().source._location != before, 60, "the new address", 0.02)
     pool.schedd_up()
     second = pulsar.submit("2", "sleep 600", f"0.1 hold 34 102 {OVER}")
     assert reason_of(pulsar.end("2")) == "memory"
@@ -115,7 +114,7 @@ def test_restart_of_pulsar_in_an_outage(make_pulsar: MakePulsar, pool: Pool) -> 
         "runs": "running", "waits": "queued"}
     pool.schedd_up()
     pool.do("remove", waits)
-    assert reason_of(again.end("waits", timeout_s=30)) == "cancelled"
+    assert reason_of(again.end("waits")) == "cancelled"
 
 
 @pytest.mark.parametrize("when", ["queued", "running", "held", "removing", "ended"])
@@ -136,7 +135,7 @@ def test_restart_of_pulsar_at_every_point(
         pool.wait_for(external_id, HELD)
         pulsar.wait_for_looks(2)
     if when == "removing":
-        wait_until(lambda: pulsar.record("1"), 15, "the record", 0.005)
+        wait_until(lambda: pulsar.record("1"), 60, "the record", 0.005)
     if when == "ended":
         pool.wait_for(external_id, HELD)
         pulsar.shutdown()
@@ -191,22 +190,19 @@ def test_hanging_schedd(
     caplog: pytest.LogCaptureFixture
 ) -> None:
     """A call that hangs is ended after command_timeout; no request waits for it."""
-    pulsar = make_pulsar(command_timeout=0.7, missing_grace=0)
+    pulsar = make_pulsar(missing_grace=0)
     pulsar.submit("1", "sleep 600")
     pulsar.wait_for("1", "running")
-    odd_bindings("import time; time.sleep(20)")
+    with pulsar.unseen():
+        odd_bindings("import time; time.sleep(600)")
+        pulsar.observer().source._timeout_s = 0.7
     _wait_for_failed_looks(pulsar, 1)
-    slowest = 0.0
-    for _ in range(30):
-        began = time.monotonic()
-        assert pulsar.manager().get_status("1") == "running"
-        slowest = max(slowest, elapsed_s(began))
-        time.sleep(0.02)
-    assert slowest < 0.3
+    told = pulsar.wait_for_an_answer_during_a_look(lambda: pulsar.manager().get_status("1"))
+    assert told == "running"
     assert "did not answer within 0.7 s" in _messages(caplog, "no usable answer")[0]
-    began = time.monotonic()
+    thread = pulsar.observer()._thread
     pulsar.shutdown()
-    assert elapsed_s(began) < 10
+    assert not thread.is_alive()
 
 
 def test_real_bindings_at_a_silent_address(
@@ -216,15 +212,6 @@ def test_real_bindings_at_a_silent_address(
     if not wheel_installed():
         pytest.skip("the package htcondor is not installed")
     monkeypatch.setenv("CONDOR_CONFIG", "/dev/null")
-    gaps: List[float] = []
-    over = threading.Event()
-
-    def tick() -> None:
-        last = time.monotonic()
-        while not over.wait(0.02):
-            gaps.append(elapsed_s(last))
-            last = time.monotonic()
-
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(4)
@@ -234,17 +221,29 @@ def test_real_bindings_at_a_silent_address(
             "MyType": "Scheduler", "Name": "silent", "MyAddress": address,
             "CondorVersion": "$CondorVersion: 23.9.6 2024-06-01 $",
         }
-        ticker = threading.Thread(target=tick)
-        ticker.start()
-        began = time.monotonic()
-        try:
-            with pytest.raises(DrmUnreachableError, match="did not answer within 2 s"):
-                source.query_ended(["1"])
-            assert elapsed_s(began) < 8
-        finally:
-            over.set()
-            ticker.join()
-    assert max(gaps) < 1
+        # Once is enough: a call that stops the threads stops them each time.
+        wait_until(lambda: _ticks_during_a_call(source) >= 5, 60, "another thread to go on")
+
+
+def _ticks_during_a_call(source: HTCondorSource) -> int:
+    """Return how often another thread ran during a call that hangs; of a hundred times."""
+    ticks: List[int] = []
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.wait(0.02):
+            ticks.append(1)
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    try:
+        before = len(ticks)
+        with pytest.raises(DrmUnreachableError, match="did not answer within 2 s"):
+            source.query_ended(["1"])
+        return len(ticks) - before
+    finally:
+        over.set()
+        ticker.join()
 
 
 def test_no_collector(tmp_path: Path, pool: Pool) -> None:
@@ -298,23 +297,23 @@ def test_slow_file_system_of_one_log(pulsar: Pulsar, monkeypatch: pytest.MonkeyP
     pulsar.submit("1", "sleep 600")
     pulsar.wait_for("1", "running")
     hang, hanging = threading.Event(), threading.Event()
+    over: List[bool] = []
     stat = os.stat
 
     def slow_stat(path: Any, *args: Any, **more: Any) -> Any:
         if str(path).endswith("job_condor.log") and threading.current_thread().name.startswith(
                 "failure-reasons"):
             hanging.set()
-            hang.wait(20)
+            over.append(hang.wait(60))
         return stat(path, *args, **more)
 
     monkeypatch.setattr(os, "stat", slow_stat)
-    assert hanging.wait(15)
-    began = time.monotonic()
+    assert hanging.wait(60)
     assert pulsar.status("1") == "running"
     pulsar.submit("2", "true")
     pulsar.proxy().kill("1")
     assert pulsar.status("1") == "cancelled"
-    assert elapsed_s(began) < 8
+    assert over == [], "somebody waited for the look"
     hang.set()
     assert pulsar.end("2")["status"] == "complete"
 

@@ -11,6 +11,7 @@ from typing import Dict, Iterator, NamedTuple, Optional
 import pytest
 
 from tests.pulsar_in_process import own_observers, reason_of, running
+from tests.pulsar_server import wait_until
 
 from .harness import Pool, Pulsar
 
@@ -23,7 +24,9 @@ MEMORY = "memory_limit_reached"
 class Row(NamedTuple):
     """One situation and what is told of it.
 
-    ``play`` is what the pool does to the job, ``commands`` are submit commands.
+    ``play`` is what the pool does to the job, ``then`` what it does once the file ``return_code``
+    is there, ``commands`` are submit commands. A job that waits for the file ``go`` gets it once
+    its log is lost.
     """
 
     command: str
@@ -35,7 +38,7 @@ class Row(NamedTuple):
     confidence: str = "event_log"
     play: Optional[str] = None
     commands: Dict[str, str] = {}
-    remains: bool = False
+    then: Optional[str] = None
 
 
 def _held(code: str, text: str, cause: str, token: str, **more: object) -> Row:
@@ -70,10 +73,10 @@ ROWS: Dict[str, Row] = {
     "memory_34_102": _held("34 102", CGROUP, "memory", MEMORY, message="memory limit"),
     "memory_34_102_return_code_0": Row(
         "echo 0 > ../return_code; sleep 600", "failed", "memory", MEMORY, returncode=0,
-        confidence="controller", play=f"0.4 hold 34 102 {CGROUP}"),
+        confidence="controller", then=f"0 hold 34 102 {CGROUP}"),
     "memory_34_102_return_code_137": Row(
         "echo 137 > ../return_code; sleep 600", "failed", "memory", MEMORY, returncode=137,
-        confidence="controller", play=f"0.4 hold 34 102 {CGROUP}"),
+        confidence="controller", then=f"0 hold 34 102 {CGROUP}"),
     "disk_34_104": _held("34 104", DISK, "disk", UNKNOWN, message="disk"),
     "memory_34_0_by_text": _held("34 0", CGROUP, "memory", MEMORY, message="memory"),
     "disk_34_0_by_text": _held("34 0", DISK, "disk", UNKNOWN, message="disk"),
@@ -119,7 +122,7 @@ ROWS: Dict[str, Row] = {
         play="0.2 remove via condor_rm (by user alice)"),
     "removed_return_code_0": Row(
         "echo 0 > ../return_code; sleep 600", "failed", "cancelled", UNKNOWN, returncode=0,
-        play="0.4 remove via condor_rm (by user alice)"),
+        then="0 remove via condor_rm (by user alice)"),
     "usegalaxy_eu": Row(
         LONG, "failed", "memory", MEMORY,
         play=(
@@ -130,13 +133,13 @@ ROWS: Dict[str, Row] = {
     "no_log_well": Row(
         "sleep 0.3", "complete", returncode=0, play="0.1 lose_log"),
     "no_log_signal": Row(
-        "sleep 0.3; kill -11 $$", "failed", "unknown", UNKNOWN, "signal 11", play="0.1 lose_log",
-        confidence="accounting"),
+        "while [ ! -e ../go ]; do sleep 0.1; done; kill -11 $$", "failed", "unknown", UNKNOWN,
+        "signal 11", play="0.1 lose_log", confidence="accounting"),
     "no_log_held": Row(
         LONG, "failed", "memory", MEMORY, confidence="controller",
         play=f"0.1 lose_log; 0.1 hold 34 102 {CGROUP}"),
-    "forgotten_well": Row("sleep 0.3; echo 0 > ../return_code; sleep 600", "complete",
-                          returncode=0, play="0.8 forget"),
+    "forgotten_well": Row(
+        "echo 0 > ../return_code; sleep 600", "complete", returncode=0, then="0 forget"),
     "forgotten": Row(
         LONG, "failed", "lost", UNKNOWN, "forgot it", confidence="inferred", play="0.3 forget"),
     "same_id_as_the_forgotten": Row("kill -11 $$", "failed", "unknown", UNKNOWN, "signal 11"),
@@ -170,17 +173,32 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
         with running(Pulsar(home)) as pulsar:
             for name, row in ROWS.items():
                 pulsar.submit(name, row.command, row.play, **row.commands)
+            for name in ROWS:
+                _interfere(pulsar, pool, name)
             for name, play in WAITING.items():
                 pulsar.submit(name, LONG, play)
             pulsar.submit("on_hold_15", hold="true")
             yield Table(pulsar, pool)
 
 
+def _interfere(pulsar: Pulsar, pool: Pool, name: str) -> None:
+    row, external_id, directory = ROWS[name], pulsar.external_id(name), pulsar.directory(name)
+    assert external_id is not None
+    if row.then:
+        wait_until((directory / "return_code").exists, 60, f"{name} to write it", 0.02)
+        pool.do("play", external_id, row.then)
+    if "../go" in row.command:
+        wait_until(
+            lambda: "nowhere" in (pool.attribute(external_id, "UserLog") or ""), 60,
+            f"{name} to lose its log", 0.02)
+        (directory / "go").touch()
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_row(table: Table, name: str) -> None:
     """Each row has its status, reason, token and message in the payload, and leaves the queue."""
     row = ROWS[name]
-    payload = table.pulsar.end(name, timeout_s=40)
+    payload = table.pulsar.end(name)
     assert (payload["status"], reason_of(payload)) == (row.status, row.cause), payload
     assert payload.get("runner_state") == row.runner_state
     assert payload["returncode"] == row.returncode
