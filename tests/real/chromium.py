@@ -25,7 +25,7 @@ FLAGS = (
 )
 #: Of the page's own clock, which runs ahead while nothing happens.
 PAGE_TIME_MS = 10_000
-TIMEOUT_S = 180
+TIMEOUT_S = 600
 
 
 class Seen(NamedTuple):

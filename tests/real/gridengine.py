@@ -28,7 +28,7 @@ from typing import Dict, List, Optional, Sequence, Union
 
 from tests.real.gridengine_cell import MARKER, GridEngineCell, why_missing
 from tests.real.gridengine_conf import HOST
-from tests.real.processes import HarnessError, wait_until
+from tests.real.processes import PATIENCE_S, HarnessError, wait_until
 
 __all__ = ["PrivateGridEngine", "why_missing"]
 JobId = Union[int, str]
@@ -64,7 +64,7 @@ class PrivateGridEngine(GridEngineCell):
         """Return the job's state letters (qw, t, r, dr, Eqw ...), or None if it is not listed."""
         return self.states().get(str(job_id))
 
-    def wait_state(self, job_id: JobId, *states: str, timeout_s: float = 60) -> str:
+    def wait_state(self, job_id: JobId, *states: str, timeout_s: float = PATIENCE_S) -> str:
         """Wait until the job is in one of `states` and return it.
 
         Raises:
@@ -81,12 +81,12 @@ class PrivateGridEngine(GridEngineCell):
         wait_until(reached, timeout_s, f"job {job_id} to be {' or '.join(states)}", interval_s=0.1)
         return str(seen[-1])
 
-    def wait_gone(self, job_id: JobId, timeout_s: float = 60) -> None:
+    def wait_gone(self, job_id: JobId, timeout_s: float = PATIENCE_S) -> None:
         """Wait until the job is not listed any more."""
         gone = f"job {job_id} to leave qstat's list"
         wait_until(lambda: self.state(job_id) is None, timeout_s, gone, interval_s=0.1)
 
-    def wait_ended(self, job_id: JobId, task: int = 1, timeout_s: float = 60) -> None:
+    def wait_ended(self, job_id: JobId, task: int = 1, timeout_s: float = PATIENCE_S) -> None:
         """Wait until a job that runs is over on its host, whether or not the qmaster learns it."""
         active = self.home / f"spool/execd/{HOST}/active_jobs/{job_id}.{task}"
         try:
@@ -110,7 +110,7 @@ class PrivateGridEngine(GridEngineCell):
         return [record(block) for block in shown.stdout.split(62 * "=")[1:]]
 
     def wait_accounted(
-        self, job_id: JobId, records: int = 1, timeout_s: float = 60
+        self, job_id: JobId, records: int = 1, timeout_s: float = PATIENCE_S
     ) -> List[Record]:
         """Wait until accounting has that many records of the job and return them."""
         found: List[Record] = []
@@ -141,7 +141,7 @@ class PrivateGridEngine(GridEngineCell):
         path = self.home / "work" / f"job.sh.o{job_id}"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def delete_all(self, timeout_s: float = 60) -> None:
+    def delete_all(self, timeout_s: float = PATIENCE_S) -> None:
         """Delete every job by force, end what still runs of them, and wait until none is listed."""
         if self.states():
             self.run(["qdel", "-f", "-u", "*"], check=False)

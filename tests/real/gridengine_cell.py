@@ -19,16 +19,18 @@ from tests.ports import free_port_block
 from tests.real import gridengine_conf as conf
 from tests.real.gridengine_keeper import FIFO
 from tests.real.processes import (
+    END_PATIENCE_S,
+    PATIENCE_S,
     Daemons,
     HarnessError,
-    kill_and_wait,
+    kill_all,
     process_start,
     wait_until,
 )
 from tests.real.slurm_machine import SYSTEM_PATH
 
 MARKER = ".private-gridengine"
-COMMAND_TIMEOUT_S = 60
+COMMAND_TIMEOUT_S = 180
 PROGRAMS = Path("/usr/lib/gridengine")
 COMMANDS = tuple("qsub qstat qacct qdel qmod qconf qhost qalter qhold qrls qselect".split())
 # nothing else: jobs inherit it
@@ -48,7 +50,7 @@ def why_missing() -> Optional[str]:
     if lacking:
         return f"no {', '.join(lacking)}: run python -m tests.real.install gridengine"
     tried = subprocess.run(
-        ["unshare", "--net", "--uts", "true"], capture_output=True, text=True, timeout=20
+        ["unshare", "--net", "--uts", "true"], capture_output=True, text=True, timeout=60
     )
     return f"no namespaces here: {tried.stderr.strip()}" if tried.returncode != 0 else None
 
@@ -208,7 +210,7 @@ class GridEngineCell:
         if crash:
             self.daemons.kill(QMASTER)
         else:
-            self.daemons.stop(QMASTER, patience_s=30)
+            self.daemons.stop(QMASTER)
 
     def qmaster_start(self, restart_execd: bool = True) -> None:
         """Start the qmaster again with its jobs.
@@ -248,7 +250,7 @@ class GridEngineCell:
         self.execd_crash()
         self.execd_start()
 
-    def execd_start(self, timeout_s: float = 60) -> None:
+    def execd_start(self, timeout_s: float = PATIENCE_S) -> None:
         """Start the execution daemon (again); return once the queue takes jobs."""
         before = self._registrations()
         self._start_daemon(EXECD, "sge_execd")
@@ -298,9 +300,13 @@ class GridEngineCell:
     def _kill_jobs(self, program: str = "") -> None:
         """Kill all but the daemons, or only processes of that program."""
         keep = {self.daemons.pid(NAMESPACE), self.daemons.pid(QMASTER), self.daemons.pid(EXECD)}
-        for pid, start in list(self.processes()):
-            if pid not in keep and (not program or program_of(pid) == program):
-                kill_and_wait(pid, start, [(signal.SIGKILL, 5)])
+
+        def found() -> Iterator[Tuple[int, int]]:
+            for pid, start in self.processes():
+                if pid not in keep and (not program or program_of(pid) == program):
+                    yield pid, start
+
+        kill_all(found)
 
     def _claim_home(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
@@ -326,7 +332,7 @@ class GridEngineCell:
         env = {**DAEMON_ENV, "PYTHONPATH": str(REPOSITORY)}
         self.daemons.start(NAMESPACE, argv, env, self.home / "log/namespace.out")
         ready = f"a network namespace (see {self.home}/log)"
-        wait_until((self.home / FIFO).exists, 60, ready)
+        wait_until((self.home / FIFO).exists, PATIENCE_S, ready)
         for name in COMMANDS:
             self._write_command(name)
 
@@ -361,9 +367,10 @@ class GridEngineCell:
 
         def answers() -> bool:
             self._check_alive(QMASTER)
-            return self.run(["qconf", "-sh"], check=False, timeout_s=20).returncode == 0
+            done = self.run(["qconf", "-sh"], check=False, timeout_s=END_PATIENCE_S)
+            return done.returncode == 0
 
-        wait_until(answers, 60, f"the qmaster to answer (see {self.home}/log)", interval_s=0.1)
+        wait_until(answers, PATIENCE_S, f"the qmaster to answer (see {self.home}/log)", 0.1)
 
     def _make_queue(self) -> None:
         folder = self.home / "conf"
@@ -384,7 +391,7 @@ class GridEngineCell:
             os.write(fifo, line)
         finally:
             os.close(fifo)
-        wait_until(lambda: name in self.daemons.names(), 60, f"a start of the {name}", 0.01)
+        wait_until(lambda: name in self.daemons.names(), PATIENCE_S, f"a start of the {name}", 0.01)
 
     def _check_alive(self, name: str) -> None:
         if not self.daemons.alive(name):
@@ -399,8 +406,8 @@ class GridEngineCell:
 
     def _queue_ready(self) -> bool:
         """Tell whether the queue shows no state (``au`` without an execd) and a load."""
-        shown = self.run(["qstat", "-f"], check=False, timeout_s=20).stdout.splitlines()
-        rows = [line.split() for line in shown if line.startswith(f"{conf.QUEUE}@")]
+        shown = self.run(["qstat", "-f"], check=False, timeout_s=END_PATIENCE_S).stdout
+        rows = [line.split() for line in shown.splitlines() if line.startswith(f"{conf.QUEUE}@")]
         return len(rows) == 1 and len(rows[0]) == 5 and rows[0][3] not in ("-NA-", "---")
 
     def _signal(self, name: str, number: int) -> None:

@@ -40,8 +40,11 @@ from tests.ports import free_port_block
 from tests.real import htcondor_conf
 from tests.real.htcondor_install import htcondor_prefix
 from tests.real.processes import (
+    END_PATIENCE_S,
+    PATIENCE_S,
     Daemons,
     HarnessError,
+    kill_all,
     kill_and_wait,
     process_start,
     wait_until,
@@ -49,7 +52,7 @@ from tests.real.processes import (
 
 MARKER = ".private-htcondor"
 NAMESPACE_USER = "daemon"
-COMMAND_TIMEOUT_S = 60
+COMMAND_TIMEOUT_S = 180
 MASTER = "condor_master"
 STAMP = "PRIVATE_POOL_STAMP"  # a setting of ours, which tells one configuration from another
 IDLE, RUNNING, REMOVED, COMPLETED, HELD = 1, 2, 3, 4, 5
@@ -61,7 +64,7 @@ def why_missing() -> Optional[str]:
     if htcondor_prefix() is None:
         return "HTCondor is not unpacked: run python -m tests.real.install htcondor"
     if os.geteuid() == 0:
-        tried = subprocess.run([*namespace(), "true"], capture_output=True, text=True, timeout=20)
+        tried = subprocess.run([*namespace(), "true"], capture_output=True, text=True, timeout=60)
         if tried.returncode != 0:
             return f"no user namespaces for root here ({tried.stderr.strip()}): run as another user"
     return None
@@ -121,8 +124,7 @@ class PrivatePool:
         if self.daemons.alive(MASTER):
             self._signal_master(signal.SIGQUIT, 10)  # fast: jobs are evicted
         self.daemons.kill(MASTER)
-        for pid, start in list(pool_processes(self.home)):
-            kill_and_wait(pid, start, [(signal.SIGKILL, 5)])
+        kill_all(lambda: pool_processes(self.home))
         atexit.unregister(self.stop)
 
     def restart(self, crash: bool = False) -> None:
@@ -137,10 +139,9 @@ class PrivatePool:
     def down(self, crash: bool = False) -> None:
         """End master and daemons, keep queue and history; ``up`` goes on with them."""
         if not crash:
-            self._signal_master(signal.SIGQUIT, 20)
+            self._signal_master(signal.SIGQUIT, END_PATIENCE_S)
         self.daemons.kill(MASTER)
-        for pid, start in list(pool_processes(self.home)):
-            kill_and_wait(pid, start, [(signal.SIGKILL, 5)])
+        kill_all(lambda: pool_processes(self.home))
 
     def up(self) -> None:
         """Start the daemons again after ``down``."""
@@ -161,7 +162,8 @@ class PrivatePool:
         self._write_configuration(stamp)
         if self.daemons.alive(MASTER):
             self.run(["condor_reconfig"])  # the master, and it its daemons; asks no collector
-            wait_until(lambda: self._has_taken(stamp), 60, "all daemons to take the configuration")
+            taken = "all daemons to take the configuration"
+            wait_until(lambda: self._has_taken(stamp), PATIENCE_S, taken)
 
     @contextlib.contextmanager
     def configured(self, more: str) -> Iterator[None]:
@@ -269,7 +271,9 @@ class PrivatePool:
         found = schedd.query(constraint) or schedd.history(constraint, match=1)
         return dict(found[0]) if found else None
 
-    def wait_status(self, cluster: JobId, status: int, timeout_s: float = 60) -> Mapping[str, Any]:
+    def wait_status(
+        self, cluster: JobId, status: int, timeout_s: float = PATIENCE_S
+    ) -> Mapping[str, Any]:
         """Wait until the job's JobStatus is `status` and return its ad."""
         seen: List[Mapping[str, Any]] = []
 
@@ -282,7 +286,7 @@ class PrivatePool:
         return seen[-1]
 
     def wait_memory(
-        self, cluster: JobId, megabytes: int, run: int = 1, timeout_s: float = 120
+        self, cluster: JobId, megabytes: int, run: int = 1, timeout_s: float = PATIENCE_S
     ) -> None:
         """Wait until a job's ad tells that it has used so much memory, and was measured for some
         seconds of this run (memory is the most of all runs)."""
@@ -308,7 +312,7 @@ class PrivatePool:
         reader.close()
         return found
 
-    def wait_event(self, log: Union[str, Path], name: str, timeout_s: float = 60) -> Any:
+    def wait_event(self, log: Union[str, Path], name: str, timeout_s: float = PATIENCE_S) -> Any:
         """Wait until the log holds an event of this type and return the (last) one."""
         found: List[Any] = []
 
@@ -319,7 +323,7 @@ class PrivatePool:
         wait_until(there, timeout_s, f"{name} in {log}", interval_s=0.2)
         return found[-1]
 
-    def remove_all(self, timeout_s: float = 60) -> None:
+    def remove_all(self, timeout_s: float = PATIENCE_S) -> None:
         """Remove every job and wait until the queue is empty."""
         self.run(["condor_rm", "-all"], check=False)
         self.run(["condor_rm", "-forcex", "-all"], check=False)
@@ -351,7 +355,7 @@ class PrivatePool:
                     found.append(pid)
         return found
 
-    def kill_schedd(self, timeout_s: float = 60) -> None:
+    def kill_schedd(self, timeout_s: float = PATIENCE_S) -> None:
         """Kill the schedd as a crash would, and wait until the master's new one answers."""
         before = self.pids("condor_schedd")
         self.kill("condor_schedd")
@@ -396,7 +400,7 @@ class PrivatePool:
                 raise HarnessError(f"{MASTER} ended at once: {self._log_tail()}")
             return self._ready()
 
-        wait_until(answers, 60, f"the pool to take jobs (see {self.home}/log)", interval_s=0.2)
+        wait_until(answers, PATIENCE_S, f"the pool to take jobs (see {self.home}/log)", 0.2)
 
     def _ready(self) -> bool:
         if not (self.home / "log/.schedd_address").exists():
@@ -411,7 +415,7 @@ class PrivatePool:
     def _answer(self, *argv: str) -> Optional[List[str]]:
         """Return the words that a question to a daemon brings, or None if it does not answer."""
         try:
-            done = self.run(argv, check=False, timeout_s=20)
+            done = self.run(argv, check=False, timeout_s=END_PATIENCE_S)
         except subprocess.TimeoutExpired:
             return None
         return done.stdout.split() if done.returncode == 0 else None

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import List, Optional, Sequence, Union
 
 from tests.ports import free_port_block
-from tests.real.processes import Daemons, HarnessError, wait_until
+from tests.real.processes import PATIENCE_S, Daemons, HarnessError, wait_until
 from tests.real.slurm_machine import listening
 
 MARKER = ".private-postgresql"
@@ -105,7 +105,7 @@ class PrivatePostgresql:
                 raise HarnessError(f"postgres ended at once: {log.read_text()[-1000:]}")
             return listening(self.port) and self._psql("SELECT 1", "postgres").returncode == 0
 
-        wait_until(ready, 60, f"postgres to answer on port {self.port} (see {log})")
+        wait_until(ready, PATIENCE_S, f"postgres to answer on port {self.port} (see {log})")
 
     def down(self) -> None:
         """End the daemon, as for an upgrade; what it holds stays."""
@@ -113,11 +113,11 @@ class PrivatePostgresql:
         pid = self.daemons.pid("postgres")
         if pid is not None:
             os.kill(pid, signal.SIGINT)
-        self.daemons.stop("postgres", 60)
+        self.daemons.stop("postgres")
 
     def stop(self) -> None:
         """End it; fine if it is gone."""
-        self.daemons.stop("postgres", 10)
+        self.daemons.stop("postgres")
         atexit.unregister(self.stop)
 
     def sql(self, query: str, database: str = DATABASE) -> str:
@@ -130,14 +130,16 @@ class PrivatePostgresql:
     def _psql(self, query: str, database: str) -> "subprocess.CompletedProcess[str]":
         argv = [self._program("psql"), "-X", "-q", "-A", "-t", "-h", str(self._sockets),
                 "-p", str(self.port), "-d", database, "-c", query]
-        return subprocess.run(self._as_account(argv), capture_output=True, text=True, timeout=60,
-                              env=_environment(), cwd="/")
+        return self._run(argv)
+
+    def _run(self, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(self._as_account(argv), capture_output=True, text=True,
+                              timeout=PATIENCE_S, env=_environment(), cwd="/")
 
     def _initdb(self) -> None:
         argv = [self._program("initdb"), "-D", str(self._data), "-E", "UTF8", "--locale=C.UTF-8",
                 "--auth-local=peer", "--auth-host=scram-sha-256"]
-        done = subprocess.run(self._as_account(argv), capture_output=True, text=True, timeout=120,
-                              env=_environment(), cwd="/")
+        done = self._run(argv)
         if done.returncode != 0:
             raise HarnessError(f"initdb: {done.stderr.strip()[-800:]}")
 
@@ -146,7 +148,7 @@ class PrivatePostgresql:
         if self.home.exists() and any(self.home.iterdir()) and not marker.exists():
             raise HarnessError(f"{self.home} holds something else than a private PostgreSQL")
         self.home.mkdir(parents=True, exist_ok=True)
-        self.daemons.stop("postgres", 10)
+        self.daemons.stop("postgres")
         for name in ("data", "sockets"):
             shutil.rmtree(self.home / name, ignore_errors=True)
         marker.touch()

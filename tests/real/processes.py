@@ -12,9 +12,13 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 ENDED_STATES = ("Z", "X")
+#: Seconds for what must happen: it costs nothing where it does, and machines stall.
+PATIENCE_S = 180
+#: Seconds for a process that was killed, or asked to end, to be gone.
+END_PATIENCE_S = 60
 
 
 class HarnessError(Exception):
@@ -59,6 +63,19 @@ def kill_and_wait(pid: int, start: int, signals: Sequence[Tuple[int, float]]) ->
             time.sleep(0.02)
 
 
+def kill_all(find: Callable[[], Iterable[Tuple[int, int]]]) -> None:
+    """Kill each (pid, start time) that `find` returns until it returns none.
+
+    Once is not enough: one that is not dead yet may start another after the listing.
+    """
+    deadline = time.monotonic() + END_PATIENCE_S
+    found = list(find())
+    while found and time.monotonic() < deadline:
+        for pid, start in found:
+            kill_and_wait(pid, start, [(signal.SIGKILL, END_PATIENCE_S)])
+        found = list(find())
+
+
 class Daemons:
     """The daemons of one harness, each under a name, recorded as ``<folder>/<name>.json``."""
 
@@ -81,7 +98,9 @@ class Daemons:
             )
         self._children[name] = child
         record = {"pid": child.pid, "start": process_start(child.pid), "argv": list(argv)}
-        self._file(name).write_text(json.dumps(record))
+        written = self._file(name).with_suffix(".new")
+        written.write_text(json.dumps(record))
+        written.replace(self._file(name))
         return child.pid
 
     def alive(self, name: str) -> bool:
@@ -94,13 +113,13 @@ class Daemons:
         """Return the pid of a live daemon, or None."""
         return self._identity(name)[0] if self.alive(name) else None
 
-    def stop(self, name: str, patience_s: float = 10) -> None:
+    def stop(self, name: str, patience_s: float = END_PATIENCE_S) -> None:
         """End a daemon with SIGTERM, after `patience_s` with SIGKILL; fine if it is gone."""
-        self._end(name, [(signal.SIGTERM, patience_s), (signal.SIGKILL, 5)])
+        self._end(name, [(signal.SIGTERM, patience_s), (signal.SIGKILL, END_PATIENCE_S)])
 
     def kill(self, name: str) -> None:
         """End a daemon with SIGKILL, as a crash would."""
-        self._end(name, [(signal.SIGKILL, 5)])
+        self._end(name, [(signal.SIGKILL, END_PATIENCE_S)])
 
     def names(self) -> List[str]:
         """Return the names on record, running or not."""

@@ -74,7 +74,7 @@ class Site:
     def tool_has_started(self, job_id: str) -> None:
         """Wait until the job's tool has made the file ``started`` in its working directory."""
         path = self.pulsar.staging / job_id / "working" / "started"
-        wait_until(path.exists, 60, f"the tool of job {job_id} to start")
+        wait_until(path.exists, PATIENCE_S, f"the tool of job {job_id} to start")
 
     def let_go(self, job_id: str) -> None:
         """Let a tool that runs ``UNTIL_LET_GO`` end, in this run or in the next."""

@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 from typing import List, Optional, Sequence, Union
 
-from tests.real.processes import HarnessError, wait_until
+from tests.real.processes import PATIENCE_S, HarnessError, wait_until
 from tests.real.slurm_cluster import MARKER, SlurmCluster
 from tests.real.slurm_machine import SYSTEM_PATH, VERSIONS, programs_path
 
@@ -91,7 +91,7 @@ class PrivateSlurm(SlurmCluster):
             raise HarnessError(f"squeue on job {job_id}: {shown.stderr.strip()}")
         return shown.stdout.split("\n")[0].strip() or None
 
-    def wait_state(self, job_id: JobId, *states: str, timeout_s: float = 90) -> str:
+    def wait_state(self, job_id: JobId, *states: str, timeout_s: float = PATIENCE_S) -> str:
         """Wait until the job is in one of `states` (default: any end) and return it.
 
         Raises:
@@ -124,7 +124,7 @@ class PrivateSlurm(SlurmCluster):
         )
         return shown.stdout.split("\n")[0]
 
-    def wait_accounted(self, job_id: JobId, state: str, timeout_s: float = 90) -> None:
+    def wait_accounted(self, job_id: JobId, state: str, timeout_s: float = PATIENCE_S) -> None:
         """Wait until accounting's State of the job begins with `state`."""
         wait_until(
             lambda: self.accounted(job_id).startswith(state),
@@ -150,7 +150,7 @@ class PrivateSlurm(SlurmCluster):
         self.wait_all_told()
         self.run(["scontrol", "update", f"jobid={job_id}", "StartTime=now+1"])
 
-    def wait_all_told(self, timeout_s: float = 150) -> None:
+    def wait_all_told(self, timeout_s: float = 2 * PATIENCE_S) -> None:
         """Wait until the controller has no message to a node under way or to be sent again.
 
         It tries a node that does not answer again every 60 s (RPC_RETRY_INTERVAL).
@@ -167,7 +167,7 @@ class PrivateSlurm(SlurmCluster):
             raise HarnessError(f"sdiag does not tell the size of the agent queue: {shown[:500]!r}")
         return sum(map(int, counts))
 
-    def wait_forgotten(self, job_id: JobId, timeout_s: float = 60) -> None:
+    def wait_forgotten(self, job_id: JobId, timeout_s: float = 2 * PATIENCE_S) -> None:
         """Wait until the controller does not know the job any more (for clusters with
         min_job_age=2)."""
         wait_until(
@@ -177,7 +177,7 @@ class PrivateSlurm(SlurmCluster):
             interval_s=0.5,
         )
 
-    def cancel_all(self, timeout_s: float = 90) -> None:
+    def cancel_all(self, timeout_s: float = PATIENCE_S) -> None:
         """Cancel every job and wait until all nodes are idle again."""
         listed = self.run(["squeue", "--noheader", "--format=%A"]).stdout.split()
         if listed:
@@ -197,7 +197,7 @@ class PrivateSlurm(SlurmCluster):
         self.run(["scontrol", "update", f"nodename={name}", "state=DOWN", "reason=test"])
         self._kill_job_processes(name)
 
-    def node_up(self, node: Optional[str] = None, timeout_s: float = 60) -> None:
+    def node_up(self, node: Optional[str] = None, timeout_s: float = PATIENCE_S) -> None:
         """Bring a node that is down, or whose slurmd was killed, back and wait until it takes
         jobs."""
         name = node or self.nodes[0]

@@ -10,7 +10,6 @@ import pwd
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
@@ -18,7 +17,14 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeV
 from tests.ports import free_port_block
 from tests.real import slurm_conf
 from tests.real.install import library_folder
-from tests.real.processes import Daemons, HarnessError, kill_and_wait, wait_until
+from tests.real.processes import (
+    END_PATIENCE_S,
+    PATIENCE_S,
+    Daemons,
+    HarnessError,
+    kill_all,
+    wait_until,
+)
 from tests.real.slurm_machine import (
     CGROUP_V1,
     SYSTEM_PATH,
@@ -32,7 +38,7 @@ from tests.real.slurm_machine import (
 )
 
 MARKER = ".private-slurm"
-COMMAND_TIMEOUT_S = 60
+COMMAND_TIMEOUT_S = 180
 Me = TypeVar("Me", bound="SlurmCluster")
 
 
@@ -182,7 +188,7 @@ class SlurmCluster:
                 "group": entry.pw_gid,
                 "extra_groups": [],
             }
-        env = self.env
+        env = {**self.env, "SLURM_CONF": str(self.layout.patient_conf)}
         program = shutil.which(argv[0], path=env["PATH"]) or argv[0]
         done: "subprocess.CompletedProcess[str]" = subprocess.run(
             [program, *argv[1:]],
@@ -205,9 +211,9 @@ class SlurmCluster:
 
     def controller_stop(self) -> None:
         """End slurmctld; it saves its state first."""
-        self.daemons.stop("slurmctld", patience_s=20)
+        self.daemons.stop("slurmctld")
 
-    def controller_start(self, clean: bool = False, timeout_s: float = 90) -> None:
+    def controller_start(self, clean: bool = False, timeout_s: float = PATIENCE_S) -> None:
         """Start slurmctld and wait until it answers; with `clean` it has forgotten all jobs."""
         argv = [
             self._program("slurmctld"),
@@ -223,13 +229,13 @@ class SlurmCluster:
         """End slurmdbd; MariaDB stays."""
         self.daemons.stop("slurmdbd")
 
-    def slurmdbd_start(self, timeout_s: float = 90) -> None:
+    def slurmdbd_start(self, timeout_s: float = PATIENCE_S) -> None:
         """Start slurmdbd and wait until it accepts connections."""
         env = {"MYSQL_UNIX_PORT": str(self.layout.database_socket)}
         self._start("slurmdbd", [self._program("slurmdbd"), "-D"], env)
         self._wait_alive("slurmdbd", lambda: listening(self.layout.dbd_port), timeout_s)
 
-    def wait_idle(self, timeout_s: float = 90) -> None:
+    def wait_idle(self, timeout_s: float = PATIENCE_S) -> None:
         """Wait until every node is up and without a job."""
         wait_until(
             lambda: self.node_states() == {"idle"},
@@ -306,21 +312,8 @@ class SlurmCluster:
 
     def _write_configuration(self) -> None:
         layout = self.layout
-        layout.conf.write_text(
-            slurm_conf.slurm_conf(
-                layout,
-                auth=self.auth,
-                accounting=self.accounting,
-                enforce=self.enforce_limits,
-                cgroup=self.cgroup,
-                min_job_age_s=self.min_job_age_s,
-                slurmd_timeout_s=self.slurmd_timeout_s,
-                message_timeout_s=self.message_timeout_s,
-                memory_mb=node_memory_mb(),
-                private_data=self.private_data,
-                extra_conf=self.extra_conf,
-            )
-        )
+        layout.conf.write_text(self._slurm_conf(self.message_timeout_s))
+        layout.patient_conf.write_text(self._slurm_conf(END_PATIENCE_S))
         cgroup_conf = slurm_conf.cgroup_conf(self.cgroup, self.version)
         if cgroup_conf is not None:
             (layout.etc / "cgroup.conf").write_text(cgroup_conf)
@@ -337,6 +330,21 @@ class SlurmCluster:
             "nodes": layout.nodes,
         }
         (self.home / "layout.json").write_text(json.dumps(record))
+
+    def _slurm_conf(self, message_timeout_s: int) -> str:
+        return slurm_conf.slurm_conf(
+            self.layout,
+            auth=self.auth,
+            accounting=self.accounting,
+            enforce=self.enforce_limits,
+            cgroup=self.cgroup,
+            min_job_age_s=self.min_job_age_s,
+            slurmd_timeout_s=self.slurmd_timeout_s,
+            message_timeout_s=message_timeout_s,
+            memory_mb=node_memory_mb(),
+            private_data=self.private_data,
+            extra_conf=self.extra_conf,
+        )
 
     def _loaded(self) -> bool:
         """Take over the layout that another process wrote; False if there is none for this
@@ -375,7 +383,7 @@ class SlurmCluster:
             "--force",
         ]  # a home below a folder that others may write, such as /tmp
         self._start("munged", argv)
-        self._wait_alive("munged", self.layout.munge_socket.exists, 60)
+        self._wait_alive("munged", self.layout.munge_socket.exists, PATIENCE_S)
 
     def _start_database(self) -> None:
         folder = self.home / "database"
@@ -397,7 +405,7 @@ class SlurmCluster:
             "--skip-test-db",
             f"--auth-root-socket-user={self.user}",
         ]
-        self.run(install, timeout_s=120)
+        self.run(install)
         # 24.11's slurmdbd would make it too, but fails at the first attempt and waits 5 s
         (folder / "init.sql").write_text("CREATE DATABASE slurm_acct_db;\n")
         argv = [
@@ -413,7 +421,7 @@ class SlurmCluster:
             "--performance-schema=off",
         ]
         self._start("mariadbd", argv)
-        self._wait_alive("mariadbd", lambda: accepts(self.layout.database_socket), 60)
+        self._wait_alive("mariadbd", lambda: accepts(self.layout.database_socket), PATIENCE_S)
 
     def _start_slurmd(self, node: str) -> None:
         (self.home / "spool" / node).mkdir(exist_ok=True)
@@ -462,17 +470,22 @@ class SlurmCluster:
         for name in names:
             thaw(name)
         for steps_only in (True, False):
-            for pid, start in list(job_processes(self.home, node, steps_only)):
-                kill_and_wait(pid, start, [(signal.SIGKILL, 5)])
+            kill_all(lambda: job_processes(self.home, node, steps_only))
 
     def _remove_cgroups(self) -> None:
         if not self._loaded():
             return
-        for node in self.nodes:
-            for top in CGROUP_V1.glob(f"*/slurm_{node}"):
-                for folder, _, _ in os.walk(top, topdown=False):
-                    with contextlib.suppress(OSError):
-                        os.rmdir(folder)
+        with contextlib.suppress(HarnessError):
+            wait_until(self._cgroups_removed, END_PATIENCE_S, "the cgroups to be empty")
+
+    def _cgroups_removed(self) -> bool:
+        """Remove what can be: a process whose last thread is not gone yet keeps its cgroup."""
+        tops = [top for node in self.nodes for top in CGROUP_V1.glob(f"*/slurm_{node}")]
+        for top in tops:
+            for folder, _, _ in os.walk(top, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+        return not any(top.exists() for top in tops)
 
 
 def thaw(node: str) -> None:

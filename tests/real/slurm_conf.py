@@ -47,6 +47,11 @@ class Layout:
         return self.etc / "slurm.conf"
 
     @property
+    def patient_conf(self) -> Path:
+        """The same for the harness's own commands, which wait long for an answer."""
+        return self.etc / "patient.conf"
+
+    @property
     def munge_socket(self) -> Path:
         """The socket of the cluster's own munged."""
         return self.home / "munge" / "socket"

@@ -67,7 +67,7 @@ def host_name() -> Tuple[str, List[str]]:
             return name, []
     if (
         os.geteuid() == 0
-        and subprocess.run(["unshare", "--uts", "true"], timeout=20).returncode == 0
+        and subprocess.run(["unshare", "--uts", "true"], timeout=60).returncode == 0
     ):
         return "localhost", ["unshare", "--uts", "sh", "-c", 'hostname localhost; exec "$0" "$@"']
     raise HarnessError(
@@ -110,7 +110,7 @@ def job_processes(
 def is_job_process(process: Path, home: Path, node: Optional[str]) -> bool:
     """Tell whether a process belongs to a job of the cluster in `home` (and of `node`)."""
     environ = (process / "environ").read_bytes().split(b"\0")
-    if f"SLURM_CONF={home}/etc/slurm.conf".encode() not in environ:
+    if not any(entry.startswith(f"SLURM_CONF={home}/etc/".encode()) for entry in environ):
         return False
     if node is not None and f"SLURMD_NODENAME={node}".encode() not in environ:
         return False

@@ -30,8 +30,11 @@ from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from tests.ports import free_port_block
 from tests.real.processes import (
+    END_PATIENCE_S,
+    PATIENCE_S,
     Daemons,
     HarnessError,
+    kill_all,
     kill_and_wait,
     process_start,
     wait_until,
@@ -113,8 +116,7 @@ class PrivateSshd:
         """End it, its connections and their commands; its files stay. Fine if it is not
         running."""
         self.down()
-        for pid, start in list(self.commands_running()):
-            kill_and_wait(pid, start, [(signal.SIGKILL, 5)])
+        kill_all(self.commands_running)
         atexit.unregister(self.stop)
 
     def down(self) -> None:
@@ -122,8 +124,9 @@ class PrivateSshd:
         self.thaw()
         sessions = self.sessions()
         self.daemons.kill(SSHD)
-        for pid, start in sessions + self.sessions():
-            kill_and_wait(pid, start, [(signal.SIGKILL, 5)])
+        for pid, start in sessions:
+            kill_and_wait(pid, start, [(signal.SIGKILL, END_PATIENCE_S)])
+        kill_all(self.sessions)
 
     def up(self) -> None:
         """Listen again on the same port after ``down``."""
@@ -138,7 +141,7 @@ class PrivateSshd:
                 raise HarnessError(f"sshd ended at once: {self._log.read_text()[-1000:]}")
             return listening(self.port)
 
-        wait_until(ready, 60, f"sshd to listen on port {self.port} (see {self._log})")
+        wait_until(ready, PATIENCE_S, f"sshd to listen on port {self.port} (see {self._log})")
 
     @property
     def port(self) -> int:
@@ -182,7 +185,9 @@ class PrivateSshd:
             options["shell_strict_host_key_checking"] = str(strict).lower()
         return options
 
-    def run(self, command: str, timeout_s: float = 30) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, command: str, timeout_s: float = PATIENCE_S
+    ) -> "subprocess.CompletedProcess[str]":
         """Run a command over ssh; its status is 255 where the link failed."""
         return subprocess.run(
             [str(self.ssh), HOST, command],
@@ -236,7 +241,7 @@ class PrivateSshd:
             "exec sleep 600"
         )
 
-    def wait_stalled(self, timeout_s: float = 60) -> None:
+    def wait_stalled(self, timeout_s: float = PATIENCE_S) -> None:
         """Wait until a command's output has stopped as ``stall_output`` says."""
         wait_until(self._stalled.exists, timeout_s, "a command whose output stalls")
 
@@ -252,7 +257,7 @@ class PrivateSshd:
         if not sessions:
             raise HarnessError(f"no connection to the sshd of {self.home} to cut")
         for pid, start in sessions:
-            kill_and_wait(pid, start, [(signal.SIGKILL, 5)])
+            kill_and_wait(pid, start, [(signal.SIGKILL, END_PATIENCE_S)])
 
     def freeze(self) -> None:
         """Let connections, old and new, hang without an answer until ``thaw``."""
@@ -337,7 +342,7 @@ class PrivateSshd:
                 [str(program("ssh-keygen")), "-q", "-t", "ed25519", "-N", "", "-f", str(path)],
                 stdin=subprocess.DEVNULL,
                 check=True,
-                timeout=60,
+                timeout=PATIENCE_S,
             )
         keys = self.home / "keys"
         shutil.copy(keys / "client.pub", keys / "authorized_keys")
@@ -397,7 +402,7 @@ UserKnownHostsFile {home}/keys/known_hosts
 GlobalKnownHostsFile /dev/null
 StrictHostKeyChecking yes
 BatchMode yes
-ConnectTimeout 20
+ConnectTimeout {PATIENCE_S}
 """
 
 
