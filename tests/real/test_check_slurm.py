@@ -16,7 +16,7 @@ from tests.real.slurm import PrivateSlurm
 
 pytestmark = pytest.mark.real
 
-TIMEOUT_S = 300
+TIMEOUT_S = 900
 
 
 @pytest.fixture

@@ -34,15 +34,15 @@ def _is_found_again(home: Path, env: Mapping[str, str], **options: Any) -> None:
                 external_id = first.submit("1", BEGAN)
                 for server in (first, other):
                     began = server.directory("1") / "began"
-                    wait_until(began.exists, 90, "the job to begin")
+                    wait_until(began.exists, 180, "the job to begin")
             for name in ("preprocessed", "external_id"):
                 (first.directory("1") / name).unlink()
             first.proxy().active_jobs.deactivate_job("1")
             with running(Pulsar(home / "ours", manager=manager)) as again:
-                again.wait_for("1", "running", timeout_s=90)
+                again.wait_for("1", "running", timeout_s=180)
                 assert again.external_id("1") == external_id != theirs
                 again.proxy().kill("1")
-            assert other.wait_for("1", "running", timeout_s=90)["status"] == "running"
+            assert other.wait_for("1", "running", timeout_s=180)["status"] == "running"
             other.proxy().kill("1")
 
 

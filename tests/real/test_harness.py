@@ -15,12 +15,20 @@ import pytest
 
 from tests.real import install
 from tests.real.conftest import SlurmFactory
-from tests.real.processes import Daemons, HarnessError, process_start, wait_until
+from tests.real.processes import (
+    PATIENCE_S,
+    Daemons,
+    HarnessError,
+    process_start,
+    wait_until,
+)
 from tests.real.require import require_real
 from tests.real.slurm import PrivateSlurm, why_missing
 from tests.real.slurm_machine import job_processes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+#: For a cluster to start or end, in a process of its own.
+TIMEOUT_S = 600
 OVER_MEMORY = "x=$(head -c 300000000 /dev/zero | tr '\\0' x); sleep 20; echo ${#x}"
 Test = TypeVar("Test", bound=Callable[..., None])
 
@@ -65,7 +73,7 @@ def test_waiting_for_another_end_than_came_is_an_error(real_slurm: PrivateSlurm)
 def test_expire_is_a_real_timeout(real_slurm: PrivateSlurm, real_slurm_24: PrivateSlurm) -> None:
     """expire makes Slurm itself kill a job for its walltime, in each version."""
     clusters = [real_slurm, real_slurm_24]
-    jobs = [quiet(slurm, "sleep 600", "--time=1") for slurm in clusters]
+    jobs = [quiet(slurm, "sleep 600", "--time=5") for slurm in clusters]
     for slurm, job in zip(clusters, jobs):
         slurm.wait_state(job, "RUNNING")
         slurm.expire(job)
@@ -126,10 +134,10 @@ def test_a_crashed_node_loses_its_job(make_slurm: SlurmFactory) -> None:
     again = quiet(slurm, "[ $SLURM_RESTART_COUNT ] || sleep 600; sleep 4", "--requeue")
     for started in (job, again):
         slurm.wait_state(started, "RUNNING")
-    wait_until(lambda: len(list(job_processes(slurm.home))) >= 4, 60, "the jobs' processes")
+    wait_until(lambda: len(list(job_processes(slurm.home))) >= 4, PATIENCE_S, "the jobs' processes")
     slurm.crash_node()
     assert list(job_processes(slurm.home)) == []
-    slurm.wait_state(job, "NODE_FAIL", timeout_s=90)
+    slurm.wait_state(job, "NODE_FAIL")
     slurm.wait_state(again, "PENDING")
     slurm.node_up()
     slurm.start_now(again)
@@ -202,7 +210,7 @@ def test_ended_jobs_are_forgotten_soon(real_slurm_fast_forget: PrivateSlurm) -> 
     """With min_job_age=2 an ended job is unknown to the controller and still in accounting."""
     job = quiet(real_slurm_fast_forget, "exit 3")
     real_slurm_fast_forget.wait_forgotten(job)
-    assert real_slurm_fast_forget.accounted(job) == "FAILED"
+    real_slurm_fast_forget.wait_accounted(job, "FAILED")
 
 
 @needs_slurm
@@ -218,11 +226,13 @@ def test_without_accounting_sacct_says_so(real_slurm_no_accounting: PrivateSlurm
 @needs_slurm
 def test_limits_refuse_submissions(real_slurm_limits: PrivateSlurm) -> None:
     """A second job in a QOS for one, and an unknown account, are refused at submission."""
+    real_slurm_limits.cancel_all()
     quiet(real_slurm_limits, "true", "--hold", "--qos=one")
     with pytest.raises(HarnessError, match="Job violates accounting/QOS policy"):
         quiet(real_slurm_limits, "true", "--qos=one")
     with pytest.raises(HarnessError, match="Invalid account"):
         quiet(real_slurm_limits, "true", "--account=nosuch")
+    real_slurm_limits.cancel_all()
 
 
 @needs_slurm
@@ -288,7 +298,7 @@ def test_stop_ends_daemons_and_jobs(home: Path) -> None:
     suspended = quiet(slurm, "sleep 600")
     slurm.wait_state(suspended, "RUNNING")
     slurm.run(["scontrol", "suspend", suspended])
-    wait_until(lambda: bool(list(job_processes(home))), 60, "the job's processes")
+    wait_until(lambda: bool(list(job_processes(home))), PATIENCE_S, "the job's processes")
     slurm.stop()
     assert leftovers(home) == []
     assert list(job_processes(home)) == []
@@ -302,7 +312,9 @@ def test_a_crashed_run_is_cleaned_by_the_next(home: Path) -> None:
         "import os, signal, sys; from tests.real.slurm import PrivateSlurm; "
         "PrivateSlurm(sys.argv[1], accounting=False).start(); os.kill(os.getpid(), signal.SIGKILL)"
     )
-    crashed = subprocess.run([sys.executable, "-c", script, str(home)], cwd=REPOSITORY, timeout=60)
+    crashed = subprocess.run(
+        [sys.executable, "-c", script, str(home)], cwd=REPOSITORY, timeout=TIMEOUT_S
+    )
     assert crashed.returncode == -signal.SIGKILL
     old = recorded_pids(home)
     assert "slurmctld" in old and all(process_start(pid) is not None for pid in old.values())
@@ -319,13 +331,16 @@ def test_command_line_starts_and_ends_a_cluster(home: Path) -> None:
     command = [sys.executable, "-m", "tests.real.slurm"]
     start = [*command, "up", "--home", str(home), "--no-accounting", "--format", "json"]
     shown = [
-        json.loads(subprocess.check_output(start, cwd=REPOSITORY, timeout=60)) for _ in range(2)
+        json.loads(subprocess.check_output(start, cwd=REPOSITORY, timeout=TIMEOUT_S))
+        for _ in range(2)
     ]
     assert shown[0] == shown[1]
     env = {"SLURM_CONF": shown[0]["SLURM_CONF"], "PATH": shown[0]["PATH"]}
-    states = subprocess.check_output(["sinfo", "--noheader", "--format=%T"], env=env, timeout=20)
-    assert states == b"idle\n"
-    subprocess.run([*command, "down", "--home", str(home)], cwd=REPOSITORY, check=True, timeout=60)
+    sinfo = ["sinfo", "--noheader", "--format=%T"]
+    states = subprocess.check_output(sinfo, env=env, timeout=TIMEOUT_S)
+    assert states in (b"idle\n", b"idle*\n")  # a star: the node was slow to answer just now
+    down = [*command, "down", "--home", str(home)]
+    subprocess.run(down, cwd=REPOSITORY, check=True, timeout=TIMEOUT_S)
     assert leftovers(home) == []
 
 

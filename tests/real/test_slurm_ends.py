@@ -114,7 +114,8 @@ def test_aged_out(
     site.let_go(well)
     slurm.expire(ids[0])
     for external_id in ids:
-        slurm.wait_forgotten(external_id, timeout_s=120)
+        slurm.wait_forgotten(external_id)
+    slurm.wait_accounted(ids[0], "TIMEOUT")
     with site:
         assert outcome(site.end(killed)) == {
             "status": "failed", "returncode": None,

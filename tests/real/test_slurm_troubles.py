@@ -109,7 +109,7 @@ def test_requeued_and_held_past_its_grace(site: Site) -> None:
     assert outcome(payload) == {
         "status": "failed", "returncode": None, "runner_state": "unknown_error", "cause": "held",
     }
-    assert site.slurm.state(external_id) == "CANCELLED"
+    site.slurm.wait_state(external_id, "CANCELLED")
 
 
 def test_deadline(site: Site) -> None:
@@ -141,18 +141,24 @@ def test_controller_stopped_and_started(site: Site) -> None:
     try:
         wait_until(
             lambda: "Slurm gave no usable answer" in site.pulsar.log_text()[logged:],
-            60, "the outage to be logged",
+            180, "the outage to be logged",
         )
-        began = time.monotonic()
-        assert site.pulsar.payload(job_id)["status"] == "running"
-        assert time.monotonic() - began < 8, "get_status waited for Slurm, which takes 18 s"
+        took = []
+        for _ in range(5):
+            began = time.monotonic()
+            assert site.pulsar.payload(job_id)["status"] == "running"
+            took.append(time.monotonic() - began)
+        # The machine may hold up one or the other; had they waited for Slurm, then each for 18 s.
+        assert min(took) < 8, "get_status waited for Slurm"
     finally:
         site.slurm.controller_start()
     site.let_go(job_id)
     assert site.end(job_id)["status"] == "complete"
     log = site.pulsar.log_text()[logged:]
-    assert log.count("Slurm gave no usable answer") == 1
-    assert log.count("Slurm answers again") == 1
+    outage, again, later = log.partition("Slurm answers again")
+    assert again and outage.count("Slurm gave no usable answer") == 1
+    # None, unless the machine stalled.
+    assert later.count("Slurm gave no usable answer") == later.count("Slurm answers again")
 
 
 def test_slurmdbd_down(site: Site) -> None:
@@ -169,7 +175,7 @@ def test_slurmdbd_down(site: Site) -> None:
 def test_array_elements(site: Site) -> None:
     """A native specification may make an array: it ends with its last element, by its worst."""
     job_id = site.submit(
-        'if [ "$SLURM_ARRAY_TASK_ID" = 2 ]; then sleep 600; fi', "--array=1-2 --time=1 --mem=100"
+        'if [ "$SLURM_ARRAY_TASK_ID" = 2 ]; then sleep 600; fi', "--array=1-2 --time=5 --mem=100"
     )
     external_id = site.running(job_id)
     site.slurm.wait_state(f"{external_id}_1", "COMPLETED")
@@ -220,6 +226,7 @@ def test_qos_limit_and_bad_account(
 def preempting(
     make_slurm: SlurmFactory, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
+    """A cluster with partitions that preempt and are preempted; without accounting."""
     slurm = make_slurm(accounting=False, extra_conf=PREEMPTION)
     with Site(slurm, tmp_path_factory.mktemp("pulsar")) as made:
         yield made
@@ -247,19 +254,19 @@ def test_preempted_for_good(preempting: Site) -> None:
     preempting.slurm.wait_state(winner, "COMPLETED")
 
 
+def test_accounting_off(preempting: Site) -> None:
+    """While the controller remembers, no accounting is needed."""
+    job_id = preempting.submit("sleep 600", "-p high --time=5 --mem=100")
+    preempting.slurm.run(["scancel", preempting.running(job_id)])
+    assert preempting.end(job_id)["failure_reason"]["cause"] == "cancelled"
+
+
 @pytest.fixture(scope="module")
 def no_accounting(
     real_slurm_no_accounting: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
     with Site(real_slurm_no_accounting, tmp_path_factory.mktemp("pulsar")) as made:
         yield made
-
-
-def test_accounting_off(no_accounting: Site) -> None:
-    """While the controller remembers, no accounting is needed."""
-    job_id = no_accounting.submit("sleep 600")
-    no_accounting.slurm.run(["scancel", no_accounting.running(job_id)])
-    assert no_accounting.end(job_id)["failure_reason"]["cause"] == "cancelled"
 
 
 def test_aged_out_without_accounting(no_accounting: Site) -> None:
@@ -271,7 +278,7 @@ def test_aged_out_without_accounting(no_accounting: Site) -> None:
     site.let_go(well)
     site.slurm.run(["scancel", ids[0]])
     for external_id in ids:
-        site.slurm.wait_forgotten(external_id, timeout_s=90)
+        site.slurm.wait_forgotten(external_id)
     site.pulsar.start()
     payload = site.end(well)
     assert (payload["status"], payload["returncode"]) == ("complete", 3)
