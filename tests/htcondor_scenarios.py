@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Generator, List, Optional
 
 import htcondor2
 
-DEADLINE_S = 90
+DEADLINE_S = 600
 LEFT_OUT = ("IMAGE_SIZE", "FILE_TRANSFER", "JOB_AD_INFORMATION")
 TOLD = (
     "ReturnValue",
@@ -50,7 +50,7 @@ TOTALS = ("Success", "Error", "NotFound", "BadStatus", "AlreadyDone", "Permissio
 Condition = Callable[[], bool]
 Scenario = Generator[Condition, None, Any]
 RUNNING, COMPLETED, HELD = 2, 4, 5
-SLEEP = "exec sleep 300"
+SLEEP = "exec sleep 1800"
 
 
 class Job:
@@ -391,7 +391,7 @@ def refusals(work: Path) -> Scenario:
 
 OUTPUT = "when_to_transfer_output"
 BIG = "head -c 2000000 /dev/zero > big.out"
-EAT = f"exec {sys.executable} -c 'import time; x = bytearray(150_000_000); time.sleep(60)'"
+EAT = f"exec {sys.executable} -c 'import time; x = bytearray(150_000_000); time.sleep(1800)'"
 AFTER_2_S = "JobStatus == 2 && time() - JobCurrentStartDate > 2"
 SCENARIOS: Dict[str, Callable[[Path], Scenario]] = {
     "exit_0": ends("exit 0", "JOB_TERMINATED"),
@@ -438,7 +438,8 @@ SCENARIOS: Dict[str, Callable[[Path], Scenario]] = {
     "transfer_ok": ends("exit 4", "JOB_TERMINATED", should_transfer_files="YES"),
     "periodic_remove": ends(SLEEP, "JOB_ABORTED", periodic_remove=AFTER_2_S),
     "periodic_release": ends(
-        "exec sleep 5",
+        # It stays until it is held, however late that is.
+        "[ -e ran ] && exit 0; touch ran; exec sleep 300",
         "JOB_TERMINATED",
         periodic_hold="NumJobStarts == 0 && JobStatus == 2",
         periodic_release="HoldReasonCode == 3",

@@ -36,9 +36,9 @@ def test_queries_and_the_trial_job(real_htcondor: PrivatePool, home: Path) -> No
     })
     done = subprocess.run(
         [sys.executable, "-m", "pulsar_failure_reasons", "check", app, "--format", "json",
-         "--submit", "--deadline", "240"],
+         "--submit", "--deadline", "600"],
         env=real_htcondor.env, cwd=str(home), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, universal_newlines=True, timeout=500,
+        stderr=subprocess.PIPE, universal_newlines=True, timeout=900,
     )
     found: List[Dict[str, Any]] = json.loads(done.stdout)["findings"]
     codes = [finding["code"] for finding in found]

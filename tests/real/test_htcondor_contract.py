@@ -24,6 +24,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 RECORDING = REPOSITORY / "tests/data/htcondor/contract.json"
 SITE_HOLD = "SiteHold =?= True && JobStatus == 2"
 SITE_REASON = "the site's rule"
+#: A job that is being removed and does not care must still be there for what follows.
+VACATE_S = 30
 NAMES = sorted(json.loads(RECORDING.read_text())) if RECORDING.exists() else []
 
 
@@ -36,7 +38,7 @@ def play(env: Dict[str, str], work: Path) -> Dict[str, Any]:
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     seen: Dict[str, Any] = json.loads(done.stdout)
@@ -58,7 +60,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Any]:
     simulated_htcondor.control().configure(
         str(state),
         startd_hold_memory=True,
-        vacate_time=10,  # a job that is being removed must still be there for what follows
+        vacate_time=VACATE_S,
         system_periodic_hold=SITE_HOLD,
         system_periodic_hold_reason=SITE_REASON,
         system_periodic_hold_subcode=conf.SYSTEM_HOLD_SUBCODE,
@@ -74,7 +76,7 @@ def real(
     make_htcondor: Callable[..., PrivatePool], tmp_path_factory: pytest.TempPathFactory
 ) -> Dict[str, Any]:
     """What the scenarios see on the real pool."""
-    pool = make_htcondor(extra_config=rules())
+    pool = make_htcondor(extra_config=f"{rules()}MACHINE_MAX_VACATE_TIME = {VACATE_S}\n")
     return play(pool.env, tmp_path_factory.mktemp("real") / "work")
 
 

@@ -90,11 +90,9 @@ class CondorSite:
     def gone(self, job_id: str) -> bool:
         """Tell whether the job has left HTCondor's queue, waiting for it."""
         constraint = f"ClusterId == {self.cluster(job_id)}"
-        return bool(
-            wait_until(
-                lambda: not self.pool.schedd().query(constraint), 90, "the job to leave the queue"
-            )
-        )
+        gone = "the job to leave the queue"
+        wait_until(lambda: not self.pool.schedd().query(constraint), PATIENCE_S, gone)
+        return True
 
     def end(self, job_id: str, timeout_s: float = PATIENCE_S) -> Dict[str, Any]:
         """Return the job's terminal payload."""
@@ -433,8 +431,8 @@ def stock_commands(home: Path) -> str:
 def strict_site(
     make_htcondor: PoolFactory, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[CondorSite]:
-    """A pool with rules of its own: 21/103 after 8 s, 26 for jobs that ask for it."""
-    rules = htcondor_conf.hold_if_runtime_exceeds(8) + htcondor_conf.system_periodic_hold(
+    """A pool with a rule of its own: 26 for jobs that ask for it."""
+    rules = htcondor_conf.system_periodic_hold(
         "(JobStatus == 2) && (PleaseHold =?= true)", "MEMORY EXCEEDED", subcode=0
     )
     made = CondorSite(
@@ -451,8 +449,9 @@ def test_site_rule_26_by_its_text(strict_site: CondorSite) -> None:
 
 
 def test_execute_side_runtime_21_103(strict_site: CondorSite) -> None:
-    """The execute side's runtime rule is walltime."""
-    payload = strict_site.end(strict_site.submit("sleep 600"))
+    """The execute side's runtime rule (21/103, after 8 s) is walltime."""
+    with strict_site.pool.configured(htcondor_conf.hold_if_runtime_exceeds(8)):
+        payload = strict_site.end(strict_site.submit("sleep 600"))
     assert (payload["status"], payload["runner_state"]) == ("failed", "walltime_reached")
 
 
