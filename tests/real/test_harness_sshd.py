@@ -13,9 +13,9 @@ from typing import Any, Iterator, List
 import pytest
 
 from tests.real.conftest import SshdFactory
-from tests.real.processes import HarnessError, process_start, wait_until
+from tests.real.processes import PATIENCE_S, HarnessError, process_start, wait_until
 from tests.real.require import require_real
-from tests.real.sshd import PLUGINS, PrivateSshd, why_missing
+from tests.real.sshd import HOST, PLUGINS, PrivateSshd, why_missing
 
 pytest.importorskip("pulsar")
 from pulsar.managers.util.cli import CliInterface  # noqa: E402
@@ -58,7 +58,7 @@ class Command:
 
     def result(self) -> "subprocess.CompletedProcess[str]":
         """Wait for its end and return it."""
-        self.thread.join(30)
+        self.thread.join(PATIENCE_S)
         return self.done[0]
 
 
@@ -114,26 +114,33 @@ class TestLink:
     def test_cut_in_the_middle_of_an_answer(self, sshd: PrivateSshd) -> None:
         """A cut connection leaves half an answer and ssh's 255; the next one works."""
         sshd.stall_output(after_bytes=5)
-        command = Command(sshd, "seq 100")
-        sshd.wait_stalled()
-        sshd.cut()
-        done = command.result()
-        assert (done.returncode, done.stdout) == (255, "1\n2\n3")
-        assert done.stderr.strip() == "Connection to 127.0.0.1 closed by remote host."
+        with subprocess.Popen(
+            [str(sshd.ssh), HOST, "seq 100"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        ) as command:
+            assert command.stdout is not None
+            assert command.stdout.read(5) == "1\n2\n3"  # what has not come here a cut may lose
+            sshd.wait_stalled()
+            sshd.cut()
+            more, error = command.communicate(timeout=PATIENCE_S)
+        assert (command.returncode, more) == (255, "")
+        assert error.strip() == "Connection to 127.0.0.1 closed by remote host."
         sshd.plain()
         assert sshd.run("seq 2").stdout == "1\n2\n"
 
     def test_a_cut_of_nothing_is_an_error(self, sshd: PrivateSshd) -> None:
         """Where no connection lives, cut says so."""
-        wait_until(lambda: not sshd.sessions(), 60, "the end of all connections")
+        wait_until(lambda: not sshd.sessions(), PATIENCE_S, "the end of all connections")
         with pytest.raises(HarnessError, match="no connection"):
             sshd.cut()
 
     def test_down_and_up(self, sshd: PrivateSshd) -> None:
         """down refuses connections, up takes them again on the same port."""
         sshd.down()
-        refused = sshd.run("true")
-        sshd.up()
+        try:
+            refused = sshd.run("true")
+        finally:
+            sshd.up()
         assert refused.returncode == 255
         assert "Connection refused" in refused.stderr
         assert sshd.run("true").returncode == 0
@@ -172,8 +179,10 @@ class TestPulsarsPlugins:
         """SecureShell of Pulsar 0.16 loses ssh's 255: status 0, no output, the error on stderr."""
         shell = plugin_shell(sshd, "SecureShell")
         sshd.down()
-        done = shell.execute("echo out", timeout_check_interval=0.1)
-        sshd.up()
+        try:
+            done = shell.execute("echo out", timeout_check_interval=0.1)
+        finally:
+            sshd.up()
         assert (done.returncode, done.stdout) == (0, "")
         assert "Connection refused" in done.stderr
 
@@ -185,8 +194,12 @@ class TestPulsarsPlugins:
         thread = threading.Thread(target=lambda: done.append(shell.execute("seq 100")))
         thread.start()
         sshd.wait_stalled()
+        channels = shell.ssh.get_transport()._channels
+        # what has not come here a cut may lose
+        came = "half an answer"
+        wait_until(lambda: any(c.recv_ready() for c in channels.values()), PATIENCE_S, came)
         sshd.cut()
-        thread.join(30)
+        thread.join(PATIENCE_S)
         assert (done[0].returncode, done[0].stdout) == (-1, "1\n2\n3")
 
 
@@ -198,10 +211,10 @@ class TestNothingIsLeft:
         sshd = PrivateSshd(home)
         sshd.start()
         first = Command(sshd, "trap '' HUP TERM; sleep 600")
-        wait_until(lambda: len(sshd.commands()) == 1, 60, "the first command")
+        wait_until(lambda: len(sshd.commands()) == 1, PATIENCE_S, "the first command")
         sshd.cut()
         second = Command(sshd, "sleep 600")
-        wait_until(lambda: len(sshd.commands()) == 2, 60, "the second command")
+        wait_until(lambda: len(sshd.commands()) == 2, PATIENCE_S, "the second command")
         before = [*sshd.sessions(), *sshd.commands_running()]
         assert len(before) >= 3
         sshd.stop()
@@ -220,7 +233,7 @@ class TestNothingIsLeft:
             cwd=REPOSITORY,
             stdout=subprocess.PIPE,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert crashed.returncode == -signal.SIGKILL
         old = int(crashed.stdout)
