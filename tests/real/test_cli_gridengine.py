@@ -39,14 +39,14 @@ def pulsar(
 
 def _began(pulsar: Pulsar, name: str) -> str:
     """Wait until the tool has begun; return the external id."""
-    wait_until((pulsar.directory(name) / "began").exists, 60, f"{name} to begin")
-    pulsar.wait_for(name, "running", timeout_s=90)
+    wait_until((pulsar.directory(name) / "began").exists, 180, f"{name} to begin")
+    pulsar.wait_for(name, "running", timeout_s=180)
     return pulsar.external_id(name) or ""
 
 
 def _end(pulsar: Pulsar, name: str) -> Any:
     """Return status, cause and the tool's exit code of the job's end."""
-    payload = pulsar.end(name, timeout_s=180)
+    payload = pulsar.end(name, timeout_s=600)
     return payload["status"], reason_of(payload), payload["returncode"]
 
 
@@ -134,7 +134,7 @@ def test_qmaster_stopped_and_started(
     real_gridengine.qmaster_stop()
     try:
         target = counters.failed_passes + 3
-        wait_until(lambda: counters.failed_passes >= target, 60, "failed looks")
+        wait_until(lambda: counters.failed_passes >= target, 180, "failed looks")
         assert pulsar.status("outage") == "running"
         (pulsar.directory("outage") / "go").touch()
         real_gridengine.wait_ended(external_id)

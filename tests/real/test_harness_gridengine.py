@@ -18,10 +18,12 @@ import pytest
 
 from tests.real.conftest import CellFactory, SshdFactory
 from tests.real.gridengine import PrivateGridEngine, why_missing
-from tests.real.processes import HarnessError, process_start, wait_until
+from tests.real.processes import PATIENCE_S, HarnessError, process_start, wait_until
 from tests.real.require import require_real
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+#: For a cell to start or end, in a process of its own.
+TIMEOUT_S = 600
 needs_gridengine = [pytest.mark.real, pytest.mark.slow]
 LIMIT_TEXT = "37  : qmaster enforced h_rt, h_cpu, or h_vmem limit"
 AFTER_JOB = "100 : assumedly after job"
@@ -68,7 +70,7 @@ def running(cell: PrivateGridEngine, script: str = "sleep 600") -> str:
     """
     job = cell.submit(f"echo started; {script}")
     cell.wait_state(job, "r")
-    wait_until(lambda: cell.output(job) == "started\n", 60, "the job's first words")
+    wait_until(lambda: cell.output(job) == "started\n", PATIENCE_S, "the job's first words")
     return job
 
 
@@ -119,7 +121,8 @@ class TestJobs:
         """submit and qdel act as another user; a stranger's qdel is denied."""
         job = real_gridengine.submit("id -un; sleep 600", user="nobody")
         real_gridengine.wait_state(job, "r")
-        wait_until(lambda: real_gridengine.output(job) == "nobody\n", 60, "the job's output")
+        said = "the job's output"
+        wait_until(lambda: real_gridengine.output(job) == "nobody\n", PATIENCE_S, said)
         with pytest.raises(HarnessError, match="do not have the necessary privileges"):
             real_gridengine.qdel(job, user="daemon")
         real_gridengine.qdel(job, user="nobody")
@@ -155,7 +158,7 @@ class TestJobs:
         """requeue ends the first run with 25, and the job runs once more."""
         script = f"[ -e {tmp_path}/ran ] && exit 7; : > {tmp_path}/ran; sleep 600"
         job = real_gridengine.submit(script, "-r", "y")
-        wait_until((tmp_path / "ran").exists, 60, "the first run")
+        wait_until((tmp_path / "ran").exists, PATIENCE_S, "the first run")
         real_gridengine.wait_state(job, "r")
         real_gridengine.requeue(job)
         records = real_gridengine.wait_accounted(job, records=2)
@@ -204,7 +207,7 @@ class TestClients:
         """With the cell's env a plain qstat is the cell's, and finds a job."""
         job = real_gridengine.submit("true", "-h")
         shown = subprocess.check_output(
-            ["qstat", "-u", "*"], env=real_gridengine.env, text=True, timeout=60
+            ["qstat", "-u", "*"], env=real_gridengine.env, text=True, timeout=TIMEOUT_S
         )
         real_gridengine.qdel(job)
         assert job in shown.split()
@@ -298,11 +301,18 @@ class TestAccidents:
         assert (end["failed"], end["exit_status"]) == ("19  : before writing exit_status", "0")
 
     def test_debians_own_accounting_lags(self, make_gridengine: CellFactory) -> None:
-        """With flush_time_s=None an ended job is not in qacct when qstat drops it."""
+        """With flush_time_s=None an ended job is not in qacct when qstat drops it.
+
+        Of some jobs one, as records are written every 15 s, and we may come late.
+        """
         cell = make_gridengine(flush_time_s=None)
-        job = cell.submit("true")
-        cell.wait_gone(job)
-        assert cell.accounted(job) == []
+
+        def lags() -> bool:
+            job = cell.submit("true")
+            cell.wait_gone(job)
+            return cell.accounted(job) == []
+
+        assert any(lags() for _ in range(8))
         cell.stop()
 
 
@@ -329,7 +339,7 @@ class TestNothingIsLeft:
             "PrivateGridEngine(sys.argv[1]).start(); os.kill(os.getpid(), signal.SIGKILL)"
         )
         crashed = subprocess.run(
-            [sys.executable, "-c", text, str(home)], cwd=REPOSITORY, timeout=120
+            [sys.executable, "-c", text, str(home)], cwd=REPOSITORY, timeout=TIMEOUT_S
         )
         assert crashed.returncode == -signal.SIGKILL
         old = list(PrivateGridEngine(home).processes())
@@ -343,16 +353,16 @@ class TestNothingIsLeft:
         command = [sys.executable, "-m", "tests.real.gridengine"]
         start = [*command, "up", "--home", str(home), "--format", "json"]
         shown: List[Dict[str, Any]] = [
-            json.loads(subprocess.check_output(start, cwd=REPOSITORY, timeout=120))
+            json.loads(subprocess.check_output(start, cwd=REPOSITORY, timeout=TIMEOUT_S))
             for _ in range(2)
         ]
         assert shown[0] == shown[1]
         assert shown[0]["SGE_ROOT"] == str(home)
-        qstat = subprocess.run([f"{shown[0]['bin']}/qstat"], timeout=60)
+        qstat = subprocess.run([f"{shown[0]['bin']}/qstat"], timeout=TIMEOUT_S)
         assert qstat.returncode == 0
         old = list(PrivateGridEngine(home).processes())
         subprocess.run(
-            [*command, "down", "--home", str(home)], cwd=REPOSITORY, check=True, timeout=60
+            [*command, "down", "--home", str(home)], cwd=REPOSITORY, check=True, timeout=TIMEOUT_S
         )
         assert [pid for pid, start in old if process_start(pid) == start] == []
 
