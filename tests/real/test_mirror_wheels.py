@@ -119,7 +119,7 @@ def run_json(*arguments: str) -> Dict[str, Any]:
     """Run the command as a user would, who finds differences, and return what it prints."""
     done = subprocess.run(
         [sys.executable, "-m", "pulsar_failure_reasons", "mirror", *arguments, "--format", "json"],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900,
     )
     assert (done.returncode, done.stderr) == (1, "")
     values: Dict[str, Any] = json.loads(done.stdout)
@@ -167,7 +167,7 @@ def test_agrees_with_diff(wheels: Wheels, report: Dict[str, Any], tmp_path: Path
             archive.extractall(tmp_path)
     done = subprocess.run(
         ["diff", "-rq", "galaxy/jobs/runners/util", "pulsar/managers/util"],
-        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
     )
     lines = done.stdout.splitlines()
     differ = {line.split()[1].partition("runners/util/")[2] for line in lines
@@ -296,7 +296,7 @@ def test_the_github_actions_step(wheels: Wheels, tmp_path: Path) -> None:
     for change in ("", "\nDEFAULT_TIMEOUT = 1\n"):
         with open(checkout / "pulsar/managers/util/cli/shell/local.py", "a") as handle:
             handle.write(change)
-        codes.append(subprocess.run(shell, cwd=checkout, env=environment, timeout=300,
+        codes.append(subprocess.run(shell, cwd=checkout, env=environment, timeout=900,
                                     stdin=subprocess.DEVNULL).returncode)
     assert codes == [0, 1]
     rows = [line for line in (tmp_path / "page").read_text().splitlines()
