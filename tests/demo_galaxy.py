@@ -22,7 +22,7 @@ from tests.galaxy.galaxy import ENDED, NEWEST, Galaxy, python_of, states_of
 from tests.galaxy.job_conf import OURS, JobConf, rule
 from tests.pulsar_server import PulsarServer
 
-PATIENCE_S = 300
+PATIENCE_S = 900
 TOOL = "demo__sleeps"
 
 

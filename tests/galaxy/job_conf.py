@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
+from tests.simulated import control
+
 STOCK = "galaxy.jobs.runners.pulsar"
 OURS = "pulsar_failure_reasons.galaxy_runners"
 NO_METADATA = Path(__file__).resolve().parent / "no_metadata"
 
-#: The simulated Slurm's minute is three seconds.
-TIME_SCALE = 20
+#: Of the simulated Slurm: its minute is three seconds; it forgets no job, as it would else after
+#: 15 s in which a busy Pulsar may not have asked for it.
+SLURM = {"time_scale": 20, "kill_wait": 0.2, "min_job_age": 10 ** 6}
 #: Options of ``queued_slurm`` that spare tests the minutes that operators have.
 QUICK = {"type": "queued_slurm", "status_poll_interval": 0.5, "min_polling_interval": 0.3,
          "missing_grace": 3}
@@ -21,6 +24,11 @@ LITTLE_MEMORY = "--time=600 --mem=40"
 ENOUGH_MEMORY = "--time=1 --mem=400"
 #: As slurm-drmaa wants it; otherwise the same.
 TIGHT_DRMAA = "--time=00:01:00 --mem=40"
+
+
+def make_slurm(home: Path) -> str:
+    """Return the state folder of a new simulated Slurm below this folder."""
+    return str(control.create(home / "slurm", **SLURM))
 
 
 class JobConf:

@@ -24,10 +24,11 @@ from amqp.exceptions import AMQPError
 from kombu import Connection, Exchange, Queue
 from kombu.exceptions import KombuError
 
-from tests.pulsar_server import free_port, wait_until
+from tests.ports import free_port
+from tests.pulsar_server import wait_until
 
 PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-START_TIMEOUT_S = 120
+PATIENCE_S = 300
 
 
 def why_missing() -> Optional[str]:
@@ -92,13 +93,13 @@ class PrivateRabbit:
         if "epmd" not in self._processes:
             self._launch("epmd", ["epmd", "-port", str(self._epmd_port),
                                   "-address", "127.0.0.1"])
-            wait_until(lambda: _listening(self._epmd_port), 30, "epmd to listen")
+            wait_until(lambda: _listening(self._epmd_port), PATIENCE_S, "epmd to listen")
         self._launch("broker", [str(PROGRAM)])
         return self
 
     def wait_up(self) -> PrivateRabbit:
         """Wait until it takes connections."""
-        wait_until(self._answers, START_TIMEOUT_S,
+        wait_until(self._answers, PATIENCE_S,
                    f"RabbitMQ to answer (see {self.home}/broker.log)", 0.3)
         return self
 
@@ -132,7 +133,7 @@ class PrivateRabbit:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)  # the shell script and its Erlang
-        process.wait(timeout=30)
+        process.wait(timeout=PATIENCE_S)
 
     def __enter__(self) -> PrivateRabbit:
         try:

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 import pytest
 
-from tests.galaxy.galaxy import NEWEST, OLDEST, Galaxy, times_resubmitted
+from tests.galaxy.galaxy import NEWEST, OLDEST, PATIENCE_S, Galaxy, times_resubmitted
 from tests.galaxy.job_conf import (
     ENOUGH_MEMORY,
     LITTLE_MEMORY,
@@ -20,8 +20,8 @@ from tests.galaxy.job_conf import (
     STOCK,
     TIGHT,
     TIGHT_DRMAA,
-    TIME_SCALE,
     JobConf,
+    make_slurm,
     rule,
 )
 from tests.launchers import environments
@@ -29,9 +29,6 @@ from tests.pulsar_server import PulsarServer, wait_until
 from tests.simulated import FAKES, control
 
 pytestmark = pytest.mark.galaxy
-
-#: Seconds in which a row has to end; all run at once.
-PATIENCE_S = 240
 
 
 class Row(NamedTuple):
@@ -149,7 +146,7 @@ class Matrix:
 
     def end(self, name: str) -> Dict[str, Any]:
         """Return a row's job once it has ended."""
-        return self.galaxy.wait_for_end(self.jobs[name], PATIENCE_S)
+        return self.galaxy.wait_for_end(self.jobs[name])
 
     def submissions(self, name: str) -> List[List[str]]:
         """Return the argv of each sbatch for a row's job, in order."""
@@ -211,7 +208,7 @@ def matrix(
 ) -> Iterator[Matrix]:
     """All rows in one Galaxy of a release, running."""
     home = tmp_path_factory.mktemp(request.param)
-    slurm = control.create(home / "slurm", time_scale=TIME_SCALE, kill_wait=0.2)
+    slurm = make_slurm(home)
     env = {**control.environment(slurm), "PYTHONPATH": FAKES}
     pulsars = {
         name: PulsarServer(home / name, {"manager": {"type": "queued_drmaa"}}, env,

@@ -14,8 +14,16 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 import pytest
 
 from tests.galaxy import rabbitmq
-from tests.galaxy.galaxy import Galaxy, states_of, times_resubmitted
-from tests.galaxy.job_conf import LITTLE_MEMORY, OURS, QUICK, TIGHT, TIME_SCALE, JobConf, rule
+from tests.galaxy.galaxy import PATIENCE_S, Galaxy, states_of, times_resubmitted
+from tests.galaxy.job_conf import (
+    LITTLE_MEMORY,
+    OURS,
+    QUICK,
+    TIGHT,
+    JobConf,
+    make_slurm,
+    rule,
+)
 from tests.galaxy.rabbitmq import PrivateRabbit
 from tests.pulsar_server import PulsarServer, wait_until
 from tests.real import postgresql
@@ -29,10 +37,9 @@ pytestmark = pytest.mark.galaxy
 HANDLERS = ("one", "two")
 #: Where Pulsar tells Galaxy of its jobs: its name of the queue of the default manager.
 STATUS_UPDATES = "pulsar__status_update"
-PATIENCE_S = 120
 #: As sites have it that must not lose a message. (Acknowledgements of Pulsar's own are no help
 #: there: in 0.16.0 the thread that would send anew ends with a TypeError.)
-RETRIES = {"amqp_publish_retry": True, "amqp_publish_retry_max_retries": 60,
+RETRIES = {"amqp_publish_retry": True, "amqp_publish_retry_max_retries": 1000,
            "amqp_publish_retry_interval_start": 1, "amqp_publish_retry_interval_step": 1,
            "amqp_publish_retry_interval_max": 2}
 
@@ -66,7 +73,15 @@ class Where(NamedTuple):
 
     def running(self, job_id: int) -> None:
         """Wait until Galaxy says that the job runs."""
-        self.galaxy.wait_for(job_id, ["running"], PATIENCE_S)
+        self.galaxy.wait_for(job_id, ["running"])
+
+    def out_of_time(self, job_id: int) -> None:
+        """Give the job, which runs, a walltime limit that is over, or soon will be: two minutes.
+
+        One that it was submitted with might be over before anybody has seen the job run.
+        """
+        for job in self.in_slurm(job_id):
+            control.change(self.slurm, job["id"], time_limit=120)
 
     def ended_in_slurm(self, job_id: int) -> None:
         """Wait until Slurm has ended the job."""
@@ -98,7 +113,7 @@ def job_conf(home: Path, pulsar: PulsarServer, rabbit: PrivateRabbit) -> JobConf
     for handler in HANDLERS:
         conf.tool(f"{handler}__hogs", "small", handler=handler)
         conf.tool(f"{handler}_late__sleeps", "late", handler=handler)
-    environment("late", [rule("walltime_reached")], spec="--time=2 --mem=40")
+    environment("late", [rule("walltime_reached")], spec="--time=600 --mem=40")
     environment("stays", [rule("walltime_reached", "stays_on")])
     environment("stays_on", [rule("any_failure")], spec="--time=600", **waiting("stays"))
     conf.tool("stays__sleeps", "stays")
@@ -119,7 +134,7 @@ def where(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Where]:
     require_real("RabbitMQ", rabbitmq.why_missing())
     require_real("PostgreSQL", postgresql.why_missing())
     home = tmp_path_factory.mktemp("mq")
-    slurm = control.create(home / "slurm", time_scale=TIME_SCALE, kill_wait=0.2)
+    slurm = make_slurm(home)
     database_home, lock = private_home("postgresql")
     with contextlib.ExitStack() as stack:
         stack.callback(control.stop_all, slurm)
@@ -161,6 +176,9 @@ def test_the_messages_carry_the_reason(where: Where) -> None:
     """Each message of a job has its attempt, the last one why the DRM ended it."""
     with where.rabbit.overhear(STATUS_UPDATES) as ear:
         job_id = where.galaxy.submit("one_late__sleeps")
+        wait_until(lambda: ear.heard(job_id=str(job_id), status="running"), PATIENCE_S,
+                   "its start to be told")
+        where.out_of_time(job_id)
         wait_until(lambda: ear.heard(job_id=str(job_id), status="failed"), PATIENCE_S,
                    "its failure to be told")
         told = ear.heard(job_id=str(job_id))
@@ -171,14 +189,14 @@ def test_the_messages_carry_the_reason(where: Where) -> None:
     assert failure["runner_state"] == "walltime_reached"
     assert "walltime limit is 2 min" in failure["runner_state_message"]
     assert failure["failure_reason"]["cause"] == "walltime"
-    job = where.galaxy.wait_for_end(job_id, PATIENCE_S)
+    job = where.galaxy.wait_for_end(job_id)
     assert (job["state"], times_resubmitted(job), job["destination"]) == ("ok", 1, "local")
 
 
 def test_three_kills_on_the_same_pulsar(where: Where) -> None:
     """Jobs of two handlers are killed for memory three times each, and end well with more."""
     jobs = [where.galaxy.submit(f"{name}__hogs") for name in (*HANDLERS, *HANDLERS)]
-    ended = [where.galaxy.wait_for_end(job_id, PATIENCE_S) for job_id in jobs]
+    ended = [where.galaxy.wait_for_end(job_id) for job_id in jobs]
     assert [job["handler"] for job in ended] == ["one", "two", "one", "two"]
     for job_id, job in zip(jobs, ended):
         assert (job["state"], times_resubmitted(job), job["destination"]) == ("ok", 3, "big"), job
@@ -193,7 +211,8 @@ def test_a_failure_told_twice(where: Where, name: str, where_to: str) -> None:
         job_id = where.galaxy.submit(f"{name}__sleeps")
         failure = wait_until(lambda: ear.heard(job_id=str(job_id), status="failed"),
                              PATIENCE_S, "its failure to be told")[0]
-    wait_until(lambda: where.galaxy.job(job_id)["destination"] == where_to, PATIENCE_S,
+    # Not its new destination: that may be seen before its state, which is "running" until then.
+    wait_until(lambda: times_resubmitted(where.galaxy.job(job_id)) == 1, PATIENCE_S,
                "its resubmission")
     where.running(job_id)
     ignored = f"({job_id}) ignoring its status 'failed'"
@@ -202,7 +221,7 @@ def test_a_failure_told_twice(where: Where, name: str, where_to: str) -> None:
     wait_until(lambda: ignored in where.logs(), PATIENCE_S, "the message to be taken")
     assert where.galaxy.job(job_id)["state"] == "running"
     where.file(name).touch()
-    job = where.galaxy.wait_for_end(job_id, PATIENCE_S)
+    job = where.galaxy.wait_for_end(job_id)
     assert (job["state"], times_resubmitted(job), job["destination"]) == ("ok", 1, where_to), job
 
 
@@ -215,7 +234,7 @@ def test_an_unknown_token(where: Where) -> None:
         "stdout": "", "stderr": "", "working_directory": "", "attempt": 1,
         "runner_state": "quantum_flux_reached", "runner_state_message": "It flickered.",
     })
-    job = where.galaxy.wait_for_end(job_id, PATIENCE_S)
+    job = where.galaxy.wait_for_end(job_id)
     assert (job["state"], times_resubmitted(job), job["destination"]) == ("ok", 1, "local"), job
 
 
@@ -223,6 +242,9 @@ def test_another_galaxys_job_of_the_same_id(where: Where, tmp_path: Path) -> Non
     """Its submission to the same Pulsar does not remove the job that is there."""
     job_id = where.galaxy.submit("collides__fine")
     where.running(job_id)
+    # Until then its script makes folders.
+    wait_until((where.pulsar.staging / str(job_id) / "metadata" / "tool_stdout").exists,
+               PATIENCE_S, "the tool to start")
     before = sorted(path.name for path in (where.pulsar.staging / str(job_id)).iterdir())
     set_up = where.pulsar.client(str(job_id))
     from pulsar_failure_reasons.attempt import Attempt
@@ -233,7 +255,7 @@ def test_another_galaxys_job_of_the_same_id(where: Where, tmp_path: Path) -> Non
     after = sorted(path.name for path in (where.pulsar.staging / str(job_id)).iterdir())
     assert after == before
     where.file("collides").touch()
-    job = where.galaxy.wait_for_end(job_id, PATIENCE_S)
+    job = where.galaxy.wait_for_end(job_id)
     assert (job["state"], job["output"]) == ("ok", "fine\n"), job
 
 
@@ -244,10 +266,11 @@ def disturbed(where: Where, disturb: Callable[[], None], mend: Callable[[], None
         where.running(job_id)
     disturb()
     for job_id in jobs:
+        where.out_of_time(job_id)
         where.ended_in_slurm(job_id)
     mend()
     for job_id in jobs:
-        job = where.galaxy.wait_for_end(job_id, PATIENCE_S)
+        job = where.galaxy.wait_for_end(job_id)
         assert (job["state"], times_resubmitted(job), job["destination"]) == (
             "ok", 1, "local"), (job, states_of(job))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.galaxy.galaxy import Galaxy, times_resubmitted
-from tests.galaxy.job_conf import OURS, QUICK, TIGHT, TIME_SCALE, JobConf, rule
+from tests.galaxy.job_conf import OURS, QUICK, TIGHT, JobConf, make_slurm, rule
 from tests.galaxy.relay import Relay
 from tests.pulsar_server import PulsarServer
 from tests.simulated import control
@@ -31,7 +31,7 @@ def job_conf(home: Path, pulsar: PulsarServer, relay: Relay) -> JobConf:
 
 def test_over_a_relay(tmp_path: Path) -> None:
     """The reason comes through, and the second attempt at the same Pulsar is a run of its own."""
-    slurm = control.create(tmp_path / "slurm", time_scale=TIME_SCALE, kill_wait=0.2)
+    slurm = make_slurm(tmp_path)
     try:
         with Relay() as relay:
             pulsar = PulsarServer(tmp_path / "pulsar", {
@@ -42,7 +42,7 @@ def test_over_a_relay(tmp_path: Path) -> None:
             conf = job_conf(tmp_path, pulsar, relay)
             with pulsar, Galaxy(tmp_path / "galaxy", conf.content, conf.tools) as galaxy:
                 job_id = galaxy.submit("again__sleeps")
-                job = galaxy.wait_for_end(job_id, 180)
+                job = galaxy.wait_for_end(job_id)
             told = [message["payload"] for message in relay.messages["job_status_update"]]
     finally:
         control.stop_all(slurm)

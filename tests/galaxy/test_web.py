@@ -13,24 +13,24 @@ from typing import Any, Dict, Iterator, Optional
 import pytest
 import yaml
 
-from tests.galaxy.galaxy import NEWEST, ROOT, python_of, settings
+from tests.galaxy.galaxy import NEWEST, PATIENCE_S, ROOT, python_of, settings
 from tests.galaxy.job_conf import (
     LITTLE_MEMORY,
     OURS,
     QUICK,
     STOCK,
     TIGHT,
-    TIME_SCALE,
     JobConf,
+    make_slurm,
     rule,
 )
 from tests.galaxy.tools import write_tools
-from tests.pulsar_server import PulsarServer, free_port, wait_until
+from tests.ports import free_port
+from tests.pulsar_server import PulsarServer, wait_until
 from tests.simulated import control
 
 pytestmark = pytest.mark.galaxy
 
-PATIENCE_S = 240
 #: What gives Galaxy's own classes what ours have.
 OPT_IN = {"PULSAR_FAILURE_REASONS_GALAXY": "1"}
 #: Tool -> (its runner, condition of its rule, state that it comes to).
@@ -54,7 +54,7 @@ class Web:
         request = urllib.request.Request(
             f"{self.url}/api/{path}", None if content is None else json.dumps(content).encode(),
             {"x-api-key": self.key, "Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return json.load(answer)
 
     def answers(self) -> bool:
@@ -69,7 +69,7 @@ class Web:
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     """Slurm (simulated), Pulsar, and Galaxy's server with a user."""
     home = tmp_path_factory.mktemp("web")
-    slurm = control.create(home / "slurm", time_scale=TIME_SCALE, kill_wait=0.2)
+    slurm = make_slurm(home)
     pulsar = PulsarServer(home / "pulsar", {"manager": QUICK}, control.environment(slurm))
     master = Web(f"http://127.0.0.1:{free_port()}", secrets.token_hex(12))
     server = _start(home / "galaxy", _job_conf(pulsar), master)
@@ -84,7 +84,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     finally:
         server.terminate()
         try:
-            server.wait(timeout=15)
+            server.wait(timeout=60)
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()

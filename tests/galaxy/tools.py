@@ -15,8 +15,10 @@ from typing import List
 BEHAVIOURS = {
     "fine": "true",
     "sleeps": "sleep 600",
-    # tail keeps in memory what has no line end; whoever feeds it ends with it, however late it is killed.
-    "hogs": "(head -c 120000000 /dev/zero; while printf x; do sleep 0.1; done) | tail -n 1 > /dev/null",
+    # tail keeps in memory what has no line end; whoever feeds it ends with it, however late it is
+    # killed.
+    "hogs": "(head -c 120000000 /dev/zero; while printf x; do sleep 0.1; done) "
+            "| tail -n 1 > /dev/null",
     "fails": "echo the tool says no >&2; exit 3",
     "runs_out": "echo MemoryError: no more >&2; exit 4",
 }
