@@ -40,6 +40,7 @@ class Asked:
         self.link = link
         self._clean = clean
         self._error_from_command = error_from_command
+        self._told_that_answers_are_broken = False
 
     def one(self, argv: Sequence[str]) -> CommandResult:
         """Run a command."""
@@ -61,6 +62,12 @@ class Asked:
     def error(self, argv: Sequence[str], result: CommandResult) -> Optional[DrmError]:
         """Return what a command's end stands for where that is no answer."""
         return self._error_from_command(argv, result.returncode, result.stderr)
+
+    def tell_of_broken_answers(self, error: OutputParseError, instead: str) -> None:
+        """Log once that an answer cannot be read in the form asked for, and what is done."""
+        if not self._told_that_answers_are_broken:
+            self._told_that_answers_are_broken = True
+            log.info("%s; as long as that is so %s", error, instead)
 
 
 class LsfSource:
@@ -98,7 +105,12 @@ class LsfSource:
     def _query_ids(self, external_ids: Sequence[str]) -> List[JobView]:
         chunks = chunk_ids(external_ids)
         if self._speaks_json is not False:
-            views = self._in_json([lsf.bjobs_json_command(ids) for ids in chunks])
+            try:
+                views = self._in_json([lsf.bjobs_json_command(ids) for ids in chunks])
+            except OutputParseError as error:
+                # Rows have no field of a user's, so they can be read whatever breaks the JSON.
+                self._asked.tell_of_broken_answers(error, "its rows are read")
+                views = None
             if views is not None:
                 return views
         results = self._asked.all([lsf.bjobs_command(ids) for ids in chunks])
@@ -159,7 +171,6 @@ class PbsSource:
         self._accounting = accounting
         self._flavour: Optional[pbs.Flavour] = None
         self._speaks_text_only = False
-        self._told_that_answers_are_broken = False
         self._told_that_history_is_off = False
 
     def flavour(self) -> pbs.Flavour:
@@ -203,14 +214,9 @@ class PbsSource:
                     raise
                 # Up to 2022 a comma or quote in the environment of one job breaks OpenPBS's
                 # JSON, and up to 18.1 any two jobs do: else no job would ever end.
-                self._tell_of_broken_answers(error)
+                self._asked.tell_of_broken_answers(error, "its text is read")
         results = self._asked.all([pbs.qstat_text_command(ids, history) for ids in chunks])
         return [v for r in results for v in pbs.parse_qstat_text(r.stdout, flavour, r.stderr)]
-
-    def _tell_of_broken_answers(self, error: OutputParseError) -> None:
-        if not self._told_that_answers_are_broken:
-            self._told_that_answers_are_broken = True
-            log.info("PBS: %s; as long as that is so its text is read", error)
 
     def _parsed(self, result: CommandResult, flavour: pbs.Flavour) -> List[JobView]:
         if flavour is pbs.Flavour.OPENPBS:
