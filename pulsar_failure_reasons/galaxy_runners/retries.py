@@ -15,7 +15,8 @@ from .payload import reason_of
 log = logging.getLogger("galaxy.pulsar_failure_reasons.retries")
 
 RUNNER_PARAM = "infrastructure_retries"
-#: The key of ``destination_params`` under which they are counted.
+#: The key of ``destination_params`` under which they are counted, by the destination's id: Galaxy
+#: 26.1 takes these params along when a rule sends the job elsewhere.
 PARAM_RETRIES = "__failure_reasons_infrastructure_retries"
 
 WHY_BY_CAUSE: Mapping[Cause, str] = {
@@ -48,10 +49,11 @@ def send_again(runner: Any, job_state: Any, at_most: int) -> bool:
     wrapper, destination = job_state.job_wrapper, job_state.job_destination
     job = wrapper.get_job()
     params: Dict[str, Any] = dict(job.destination_params or {})
-    done = _count(params.get(PARAM_RETRIES))
+    counts = _counts(params.get(PARAM_RETRIES))
+    done = counts.get(str(destination.id), 0)
     if done >= at_most:
         return False
-    destination.params = {**params, PARAM_RETRIES: done + 1}
+    destination.params = {**params, PARAM_RETRIES: {**counts, str(destination.id): done + 1}}
     log.info(
         "(%s) %s at '%s': sent there again, %d of at most %d times",
         job.id, why, destination.id, done + 1, at_most,
@@ -65,5 +67,5 @@ def send_again(runner: Any, job_state: Any, at_most: int) -> bool:
     return True
 
 
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+def _counts(value: object) -> Dict[str, int]:
+    return dict(value) if isinstance(value, dict) else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -61,6 +62,24 @@ def test_rules_come_afterwards(galaxy: Galaxy) -> None:
         == "cluster"
     assert failed_again(galaxy, runner, destination, "node_failure", 1)[0].destination_id \
         == "elsewhere"
+
+
+def test_each_place_has_its_own(galaxy: Galaxy) -> None:
+    """Galaxy 26.1 takes params along from place to place; another's retries do not count."""
+    runner = galaxy.runner(infrastructure_retries=1)
+    places = {
+        name: galaxy.destination(name, rules=[
+            {"condition": "infrastructure_failure", "environment": other}])
+        for name, other in (("cluster", "elsewhere"), ("elsewhere", "cluster"))
+    }
+    went, taken_along = ["cluster"], {}
+    for resubmitted in range(5):
+        place = copy.deepcopy(places[went[-1]])
+        place.params = {**taken_along, **place.params}
+        job, _ = failed_again(galaxy, runner, place, "node_failure", resubmitted)
+        went.append(job.destination_id)
+        taken_along = dict(job.destination_params)
+    assert went[1:] == ["cluster", "elsewhere", "elsewhere", "cluster", "elsewhere"]
 
 
 def test_a_memory_kill_in_between_does_not_count(galaxy: Galaxy) -> None:
