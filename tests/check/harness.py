@@ -16,6 +16,8 @@ from pulsar_failure_reasons.check.site import Site, describe_site
 from tests.pulsar_in_process import own_observers
 
 NOBODY = 65534
+#: A query that takes half of it is a finding of its own.
+PATIENCE_S = 240
 
 
 def write_app(home: Path, **app: Any) -> str:
@@ -61,8 +63,9 @@ def said(findings: Iterable[Finding], code: str) -> str:
 
 
 def slurm_app(home: Path, **manager: Any) -> str:
-    """Write an app.yml with one ``queued_slurm``."""
-    return write_app(home, manager={"type": "queued_slurm", **manager})
+    """Write an app.yml with one ``queued_slurm``, to which a stalling machine is no slow DRM."""
+    patient = {"type": "queued_slurm", "command_timeout": PATIENCE_S}
+    return write_app(home, manager={**patient, **manager})
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from tests.simulated import control
 from .harness import slurm_app
 
 COMMAND = [sys.executable, "-m", "pulsar_failure_reasons", "check"]
-TIMEOUT_S = 240
+TIMEOUT_S = 600
 
 
 @pytest.fixture

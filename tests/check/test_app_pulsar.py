@@ -194,7 +194,8 @@ def test_entry_points(tmp_path: Path, first: Path) -> None:
 )
 def test_options(tmp_path: Path, options: Any, code: str, words: str) -> None:
     """Values are judged by the manager's own reader; unknown names are told of."""
-    found = found_in(slurm_app(tmp_path, **options), check_options)
+    path = write_app(tmp_path, manager={"type": "queued_slurm", **options})
+    found = found_in(path, check_options)
     assert codes(found) - {"PFR130"} == {code} - {"PFR130"}
     assert words in said(found, code)
 

@@ -30,7 +30,7 @@ def slurm(tmp_path: Path) -> Iterator[Slurm]:
 
 
 def run_trial(
-    path: str, folder: Path, deadline_s: float = 120, on_line: Optional[Callable[..., None]] = None
+    path: str, folder: Path, deadline_s: float = 600, on_line: Optional[Callable[..., None]] = None
 ) -> List[Finding]:
     """Run the trial of the one manager of an app.yml; ``on_line(trial, line)`` sees progress."""
     with own_observers():
@@ -53,12 +53,19 @@ def living(slurm: Slurm) -> List[Any]:
 def test_the_reason_arrives(tmp_path: Path, slurm: Slurm) -> None:
     """PFR401 tells what Galaxy would be told; neither folder nor ledger has anything of it."""
     lines: List[str] = []
+
+    def see(trial: Trial, line: str) -> None:
+        lines.append(line)
+        if "is running" in line:
+            slurm.set(time_scale=120)
+
+    slurm.set(time_scale=1)  # or a slow machine sees the job end before it has seen it run
     ledger = tmp_path / "ledger.sqlite"
     path = slurm_app(
         tmp_path, **QUICK, native_specification="--comment=mine --time=05:00:00",
         failure_ledger=str(ledger),
     )
-    found = run_trial(path, tmp_path, on_line=lambda trial, line: lines.append(line))
+    found = run_trial(path, tmp_path, on_line=see)
     assert codes(found) == {"PFR401"}
     assert "job 1 of Slurm ended" in found[0].what
     assert "walltime limit is 60 s" in found[0].what
