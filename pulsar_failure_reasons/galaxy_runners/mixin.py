@@ -19,6 +19,7 @@ from .database import DATABASE_AWAY, one_line, until_database_answers
 from .payload import (
     TERMINAL,
     describe_failure,
+    is_terminal,
     payload_of,
     remember,
     remember_payloads,
@@ -123,9 +124,11 @@ class FailureReasonsMixin:
             return self._stock_update(job_state, pulsar_status, payload)
         return self._failed(job_state, pulsar_status, payload)
 
-    def _not_current(self, job_state: Any, payload: Mapping[str, Any]) -> Any:
+    def _not_current(
+        self, job_state: Any, payload: Mapping[str, Any], lock: bool = False
+    ) -> Any:
         job = job_state.job_wrapper.get_job()
-        self.sa_session.refresh(job)
+        self.sa_session.refresh(job, with_for_update=lock or None)
         return attempts.moved_on(self, job), attempts.other_attempt(self, job, payload)
 
     def _failed(self, job_state: Any, pulsar_status: str, payload: Mapping[str, Any]) -> Any:
@@ -201,9 +204,11 @@ class FailureReasonsMixin:
         to whoever waits for it.
         """
         try:
-            if runner_state == "failure" and not finish.may_run_again(self, job_state):
-                return
             with self._whole_resubmission(job_state):
+                if self._handled_elsewhere(job_state):
+                    return
+                if runner_state == "failure" and not finish.may_run_again(self, job_state):
+                    return
                 self._ask_handlers(runner_state, job_state)
         except DATABASE_AWAY:
             job_state.runner_state_handled = False
@@ -213,6 +218,22 @@ class FailureReasonsMixin:
             log.exception(
                 "(%s) it is not resubmitted: %s", job_state.job_wrapper.job_id, one_line(error)
             )
+
+    def _handled_elsewhere(self, job_state: Any) -> bool:
+        """Tell whether another handler was told of the same end and was faster.
+
+        If not, it waits for us: the job is locked until it is resubmitted or has failed.
+        """
+        payload = payload_of(job_state)
+        if not (self.use_mq and is_terminal(payload)):
+            return False
+        gone, other = self._not_current(job_state, payload, lock=True)
+        if gone or other:
+            log.info("(%s) its end was handled elsewhere: %s",
+                     job_state.job_wrapper.job_id, gone or other)
+            self.sa_session.commit()
+            job_state.runner_state_handled = True
+        return bool(gone or other)
 
     def _ask_handlers(self, runner_state: str, job_state: Any) -> None:
         if runner_state == "failure" and retries.send_again(

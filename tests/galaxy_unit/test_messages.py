@@ -284,6 +284,33 @@ def test_a_galaxy_that_is_killed_while_it_resubmits(
     assert job.job_runner_external_id is None
 
 
+def test_two_handlers_are_told_of_the_same_end(
+    galaxy: Galaxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a relay: what the faster one has done, and that the job is sent again, stays."""
+    runner = galaxy.runner("PulsarMQJobRunner")
+    galaxy.destination("big", "mq")
+    job = sent(galaxy, runner, galaxy.destination("cluster", "mq", rules=[TO_BIG]))
+    look = runner._not_current
+
+    def look_before_the_other_acts(*args: Any, **kwargs: Any) -> Any:
+        seen = look(*args, **kwargs)
+        monkeypatch.setattr(runner, "_not_current", look)
+        table, history = model.Job.__table__, model.JobStateHistory.__table__
+        galaxy.model.context.commit()
+        with galaxy.model.engine.begin() as other:
+            other.execute(history.insert().values(job_id=job.id, state="resubmitted", info=None))
+            other.execute(table.update().where(table.c.id == job.id).values(
+                state="queued", destination_id="of the other"))
+        return seen
+
+    monkeypatch.setattr(runner, "_not_current", look_before_the_other_acts)
+    galaxy.message(runner, job, "failed", {**MEMORY, "attempt": 1})
+    found = galaxy.refreshed(job)
+    assert (found.state, found.destination_id) == (States.QUEUED, "of the other")
+    assert not any(wrapper.failures or wrapper.cleared for wrapper in galaxy.wrappers)
+
+
 def test_the_end_comes_before_galaxy_has_noted_the_submission(
     galaxy: Galaxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
