@@ -38,7 +38,7 @@ from tests.pulsar_server import PulsarServer
 SHOWN_KEYS = ("status", "returncode", "runner_state", "runner_state_message", "failure_reason")
 MEMORY_HOG = (
     "python3 -c 'import time; "
-    "kept = [time.sleep(0.1) or bytes([1]) * 10_000_000 for _ in range(60)]; time.sleep(60)'"
+    "kept = [time.sleep(0.1) or bytes([1]) * 10_000_000 for _ in range(60)]; time.sleep(3600)'"
 )
 
 
@@ -130,12 +130,12 @@ SLURM = Drm(
     label="Slurm",
     manager={"type": "queued_slurm"},
     jobs=[
-        Job("a job that ends well", "echo hello", with_native("--time=5 --mem=200"), "complete"),
-        Job("a job whose tool exits with 3", "sh -c 'exit 3'", with_native("--time=5 --mem=200"),
+        Job("a job that ends well", "echo hello", with_native("--time=60 --mem=200"), "complete"),
+        Job("a job whose tool exits with 3", "sh -c 'exit 3'", with_native("--time=60 --mem=200"),
             "complete"),
         Job("a job killed at its walltime", "sleep 600", with_native("--time=1 --mem=200"),
             "failed", "walltime_reached"),
-        Job("a job killed for memory", MEMORY_HOG, with_native("--time=5 --mem=100"),
+        Job("a job killed for memory", MEMORY_HOG, with_native("--time=60 --mem=100"),
             "failed", "memory_limit_reached"),
     ],
     why_no_real=why_no_real_slurm,
@@ -191,11 +191,12 @@ def hold_and_release(pulsar: PulsarServer, site: Site, job_id: str) -> None:
 
     def act(action: str) -> None:
         command = [sys.executable, "-c", ACT, action, job, "a person at work"]
-        subprocess.run(command, env={**os.environ, **site.env}, check=True, timeout=60)
+        subprocess.run(command, env={**os.environ, **site.env}, check=True, timeout=120)
 
     act("Hold")
     say(f"held HTCondor's job {job}; status now: {pulsar.wait_for(job_id, ['queued'])['status']}")
     act("Release")
+    (pulsar.staging / job_id / "working" / "go_on").touch()
 
 
 HTCONDOR = Drm(
@@ -209,7 +210,8 @@ HTCONDOR = Drm(
         Job("a job over its walltime", "sleep 600", {"request_walltime": "8"},
             "failed", "walltime_reached"),
         Job("a job over its memory", MEMORY_HOG, {}, "failed", "memory_limit_reached"),
-        Job("a job held by a person, and released", "sleep 5", {}, "complete",
+        Job("a job held by a person, and released",
+            "until test -e go_on; do sleep 1; done", {}, "complete",
             meanwhile=hold_and_release),
     ],
     why_no_real=why_no_real_htcondor,

@@ -35,7 +35,7 @@ class Visit:
         self.app_yml = str(pulsar.home / "app.yml")
         self._env = env
 
-    def run(self, *argv: str, given: str = "", timeout_s: float = 120.0,
+    def run(self, *argv: str, given: str = "", timeout_s: float = 600.0,
             env: Optional[Dict[str, str]] = None) -> Said:
         """Run ``pulsar-failure-reasons`` on the Pulsar host; ``given`` is its standard input."""
         done = subprocess.run(
@@ -55,7 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
         with PulsarServer(home / "pulsar", {"manager": manager}, drm.env) as pulsar:
             for number, job in enumerate(SLURM.jobs, 1):
                 pulsar.submit(str(number), job.command, **job.params)
-            pulsar.submit("5", "sleep 600", native_specification="--time=600")
+            pulsar.submit("5", "sleep 7200", native_specification="--time=30000")
             for number, job in enumerate(SLURM.jobs, 1):
                 assert pulsar.wait_for_end(str(number))["status"] == job.status
             pulsar.wait_for("5", ["running"])

@@ -26,7 +26,7 @@ def counted(site: Visit) -> Visit:
         said = site.run("report", "--app", site.app_yml, "--format", "json")
         return int(json.loads(said.out)["ends"]) if said.code == 0 else -1
 
-    wait_until(lambda: ends() == 4, 60, "four ends in the ledger")
+    wait_until(lambda: ends() == 4, 180, "four ends in the ledger")
     return site
 
 
