@@ -129,7 +129,7 @@ def test_standard_input_and_exit_code_of_the_command() -> None:
     """The installed command reads a pipe."""
     done = subprocess.run(
         [sys.executable, "-m", "pulsar_failure_reasons", "explain", "--drm", "slurm", "-"],
-        input="JobID|State\n7|OUT_OF_MEMORY\n", capture_output=True, text=True, timeout=60,
+        input="JobID|State\n7|OUT_OF_MEMORY\n", capture_output=True, text=True, timeout=600,
     )
     assert done.returncode == 0
     assert "Galaxy sees:  memory_limit_reached" in done.stdout

@@ -302,7 +302,7 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None
     def run(*argv: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, "-m", "pulsar_failure_reasons", *argv], capture_output=True,
-            text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            text=True, timeout=600, env={**os.environ, "PYTHONPATH": str(tmp_path)},
         )
 
     missing = run("explain", "42")

@@ -33,7 +33,7 @@ def run(*argv: str, cwd: Optional[Path] = None) -> Said:
     """Run the command in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "pulsar_failure_reasons", "report", *argv], capture_output=True,
-        text=True, timeout=120, cwd=cwd or ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True, timeout=600, cwd=cwd or ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert "Traceback" not in done.stderr, done.stderr
     return Said(done.returncode, done.stdout, done.stderr)
