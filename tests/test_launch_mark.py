@@ -63,7 +63,7 @@ def test_killed(tmp_path: Path) -> None:
     assert process.stdout is not None and process.stdout.readline() == b"marked\n"
     assert dead_launch(str(tmp_path)) is None
     process.kill()
-    process.wait(20)
+    process.wait(120)
     assert dead_launch(str(tmp_path)) == "cluster"
 
 
@@ -126,7 +126,7 @@ def test_without_locks(tmp_path: Path) -> None:
     with launch_mark(str(tmp_path), "cluster"):
         assert dead_launch(str(tmp_path)) is None
     gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait(20)
+    gone.wait(120)
     _mark(tmp_path, pid=gone.pid)
     assert dead_launch(str(tmp_path)) == "cluster"
 
