@@ -282,7 +282,8 @@ _AUTOFORMAT = re.compile(
 _ENDED_AT = r"terminated (?:of its own accord )?at \S+ with"
 #: With its bracket: of "(return value 137)" a cut text may have no more than "(return value 1".
 _VALUE = re.compile(
-    rf"(?:Normal termination \(return value (?=-?[0-9]+\))|{_ENDED_AT} exit-code )(-?[0-9]{{1,9}})\b"
+    r"(?:Normal termination \(return value (?=-?[0-9]+\))"
+    rf"|{_ENDED_AT} exit-code )(-?[0-9]{{1,9}})\b"
 )
 _SIGNAL = re.compile(
     rf"(?:Abnormal termination \(signal (?=[0-9]+\))|{_ENDED_AT} signal )([0-9]{{1,4}})\b"
