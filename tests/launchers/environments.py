@@ -118,4 +118,4 @@ def forbid_startup_files(environment: Environment) -> None:
 
 
 def _run(command: list) -> None:
-    subprocess.run(command, check=True, timeout=600, stdin=subprocess.DEVNULL)
+    subprocess.run(command, check=True, timeout=1800, stdin=subprocess.DEVNULL)

@@ -17,8 +17,8 @@ import urllib.parse
 import urllib.request
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-START_TIMEOUT_S = 60
-JOB_TIMEOUT_S = 30
+START_TIMEOUT_S = 180
+JOB_TIMEOUT_S = 120
 
 # With the logging that `pulsar-config` writes: it silences loggers outside `pulsar.`.
 SERVER_INI = """\
@@ -85,7 +85,7 @@ class Server:
         """Return the JSON answer of the REST interface, over a connection of its own."""
         url = "%s%s?%s" % (self.url, path, urllib.parse.urlencode(parameters))
         request = urllib.request.Request(url, method=method, headers={"Connection": "close"})
-        with urllib.request.urlopen(request, timeout=20) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             body = response.read()
         return json.loads(body) if body.startswith((b"{", b"[", b'"')) else body
 
@@ -144,10 +144,10 @@ def running(
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
         try:
-            process.wait(timeout=10)
+            process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(timeout=10)
+            process.wait(timeout=60)
 
 
 def write_configuration(

@@ -77,7 +77,7 @@ def python(
     if path is not None:
         env["PYTHONPATH"] = str(path)
     completed = subprocess.run(
-        [sys.executable] + (options or []) + (arguments or ["-c", code]), env=env, timeout=60,
+        [sys.executable] + (options or []) + (arguments or ["-c", code]), env=env, timeout=600,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True,
     )
     assert completed.returncode == 0, completed.stdout

@@ -160,10 +160,12 @@ def take(body, message):
     message.ack()
 import threading
 threading.Thread(target=lambda: exchange.consume("status_update", take), daemon=True).start()
-time.sleep(0.5)
+from kombu.transport.memory import Transport
+while not [name for name in Transport.global_state.queue_index if "status_update" in name]:
+    time.sleep(0.05)  # a message for which there is no queue yet is thrown away
 manager_endpoint_util.submit_job(
     manager, {"job_id": "1", "command_line": job, "setup": True, "setup_params": {"job_id": "1"}})
-deadline = time.monotonic() + 20
+deadline = time.monotonic() + 120
 while not [m for m in messages if m["complete"] == "true"] and time.monotonic() < deadline:
     time.sleep(0.05)
 print(json.dumps([m for m in messages if m["complete"] == "true"][0]))
@@ -184,7 +186,7 @@ def test_an_embedded_app_tells_the_reason(
     completed = subprocess.run(
         [str(shared_environment(kind, pulsar).python), "-c", IN_PROCESS, str(tmp_path), install,
          job()],
-        cwd=str(tmp_path), timeout=90, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=str(tmp_path), timeout=600, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         universal_newlines=True,
     )
     assert completed.returncode == 0, completed.stderr
@@ -302,7 +304,7 @@ def test_the_package_is_gone_and_its_pth_stays(
         if path.is_dir():
             shutil.rmtree(path)
     assert (environment.site_packages / "pulsar_failure_reasons.pth").exists()
-    quiet = subprocess.run([str(environment.python), "-c", "import json"], timeout=30,
+    quiet = subprocess.run([str(environment.python), "-c", "import json"], timeout=600,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert (quiet.returncode, quiet.stdout) == (0, b"")
     if command == "pulsar-serve":
