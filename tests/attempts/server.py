@@ -16,6 +16,8 @@ from tests.pulsar_in_process import TERMINAL, PulsarInProcess
 from tests.pulsar_server import wait_until
 
 ONE, TWO = "galaxy-one", "galaxy-two"
+#: Seconds in which what must happen has to.
+PATIENCE_S = 120.0
 
 
 class Server(PulsarInProcess):
@@ -54,12 +56,27 @@ class Server(PulsarInProcess):
         }
         manager_endpoint_util.submit_job(self.proxy(manager), config)
 
+    def end(
+        self, job_id: str, timeout_s: float = PATIENCE_S, manager: str = "_default_"
+    ) -> Dict[str, Any]:
+        """Return the job's terminal payload once it was published: who asks may get it before."""
+        payload = super().end(job_id, timeout_s, manager)
+
+        def was_told() -> bool:
+            with self._told_lock:
+                return any(
+                    (told["job_id"], told["status"], told.get("attempt"))
+                    == (job_id, payload["status"], payload.get("attempt")) for told in self.told)
+
+        wait_until(was_told, timeout_s, f"the end of job {job_id} to be published", 0.02)
+        return payload
+
     def seems_postprocessed(self, job_id: str) -> Any:
         """Have a job that has ended look as in Pulsar's last steps with it; return its index."""
         active = self.proxy().active_jobs
         wait_until(
             lambda: job_id not in active.active_job_ids(active_status="postprocessing"),
-            20, "Pulsar to be done with the job", 0.02,
+            PATIENCE_S, "Pulsar to be done with the job", 0.02,
         )
         active.activate_job(job_id, active_status="postprocessing")
         return active
@@ -94,7 +111,7 @@ class Server(PulsarInProcess):
             seen.append(self.rest("GET", f"{prefix}/jobs/{job_id}/status").json)
             return seen[-1]["status"] in TERMINAL
 
-        wait_until(over, 20, f"job {job_id} to end", 0.03)
+        wait_until(over, PATIENCE_S, f"job {job_id} to end", 0.03)
         return seen[-1]
 
 

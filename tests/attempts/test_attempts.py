@@ -13,7 +13,7 @@ import pulsar_failure_reasons
 from pulsar_failure_reasons import pulsar_attempts
 from tests.pulsar_server import wait_until
 
-from .server import ONE, TWO, Server
+from .server import ONE, PATIENCE_S, TWO, Server
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,7 @@ def test_message_twice(server: Server, tmp_path: Path, ended: bool) -> None:
     count = tmp_path / "count"
     command = f"echo x >> {count}; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo only"
     server.message("7", command, 1)
-    wait_until(count.exists, 20, "the job to start", 0.03)
+    wait_until(count.exists, PATIENCE_S, "the job to start", 0.03)
     if ended:
         (tmp_path / "go").touch()
         server.end("7")
@@ -187,10 +187,10 @@ def test_an_attempt_that_pulsar_is_about_to_finish(
     monkeypatch.setattr(active, "active_job_ids", active_job_ids)
     submission = threading.Thread(target=server.message, args=("7", "echo second", 2))
     submission.start()
-    assert looked.wait(20)
+    assert looked.wait(PATIENCE_S)
     assert server.directory("7").exists()
     active.deactivate_job("7", active_status="postprocessing")
-    submission.join(20)
+    submission.join(PATIENCE_S)
     assert out(server.end("7")) == "second"
 
 
@@ -283,7 +283,7 @@ def test_message_after_an_input_that_was_missing(tmp_path: Path, persistence: An
     server = Server(tmp_path, manager=HASTY, **persistence)
     try:
         server.message("7", "echo first", 1, stages=tmp_path / "input")
-        wait_until(lambda: [told["status"] for told in server.told] == ["failed"], 60,
+        wait_until(lambda: [told["status"] for told in server.told] == ["failed"], PATIENCE_S,
                    "the failure to be told", 0.03)
         (tmp_path / "input").touch()
         server.message("7", "echo second", 2, stages=tmp_path / "input")
@@ -332,7 +332,7 @@ def test_every_payload_has_the_number(server: Server, tmp_path: Path) -> None:
     assert server.wait_for("7", "running")["attempt"] == 3
     (tmp_path / "go").touch()
     assert server.end("7")["attempt"] == 3
-    wait_until(lambda: len(server.told) >= 2, 20, "the end to be published", 0.03)
+    wait_until(lambda: len(server.told) >= 2, PATIENCE_S, "the end to be published", 0.03)
     assert {payload["attempt"] for payload in server.told} == {3}
     assert {payload["status"] for payload in server.told} == {"running", "complete"}
 
@@ -355,7 +355,7 @@ def test_no_file_of_ours(server: Server) -> None:
     for job_id, number in (("7", 1), ("8", None)):
         server.message(job_id, "true", number)
         server.end(job_id)
-    # Pulsar removes "running" a moment after the job's end, and may make it anew after that.
+    # "running" is there if somebody asked while the job ran.
     numbered, plain = (
         {path.name for path in server.directory(job_id).iterdir()} - {"running"}
         for job_id in ("7", "8"))
