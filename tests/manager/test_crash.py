@@ -10,9 +10,9 @@ once more. Every payload that left a server is on disk.
 from __future__ import annotations
 
 import collections
+import itertools
 import json
 import os
-import queue
 import random
 import subprocess
 import sys
@@ -230,17 +230,15 @@ def _story(payload: Dict[str, Any]) -> Dict[str, Any]:
 @pytest.mark.slow
 def test_one_story_however_often_the_server_dies(tmp_path: Path) -> None:
     """Each job gets a terminal payload, all its payloads agree, and they carry the right reason."""
-    numbers: queue.Queue[int] = queue.Queue()
-    for number in range(RUNS):
-        numbers.put(number)
+    numbers = itertools.count()
     runs: List[Run] = []
     failures: List[str] = []
 
     def work() -> None:
         zygote = Zygote()
         try:
-            while True:
-                number = numbers.get_nowait()
+            while not _enough(runs):
+                number = next(numbers)
                 run = Run(zygote, tmp_path / str(number), number)
                 try:
                     run.play()
@@ -248,8 +246,6 @@ def test_one_story_however_often_the_server_dies(tmp_path: Path) -> None:
                 except Exception as error:
                     failures.append(str(error) or repr(error))
                 runs.append(run)
-        except queue.Empty:
-            pass
         finally:
             zygote.close()
 
@@ -260,10 +256,19 @@ def test_one_story_however_often_the_server_dies(tmp_path: Path) -> None:
     for worker in workers:
         worker.join()
     _report(runs, time.monotonic() - began)
-    assert len(runs) == RUNS
     assert not failures, f"{len(failures)} runs with seed {SEED}:\n" + "\n".join(failures[:5])
+    assert _all_moments(runs), _kills(runs)
+
+
+def _enough(runs: List[Run]) -> bool:
+    """Tell whether all runs were made; a few more where a slow machine has missed a moment."""
+    return len(runs) >= RUNS and (_all_moments(runs) or len(runs) >= 5 * RUNS)
+
+
+def _all_moments(runs: List[Run]) -> bool:
+    """Tell whether servers were killed at each of the five moments; of few runs none is asked."""
     where = _kills(runs)
-    assert RUNS < 100 or (len(where) == 5 and min(where.values()) >= RUNS // 50), where
+    return RUNS < 100 or (len(where) == 5 and min(where.values()) >= RUNS // 50)
 
 
 def _kills(runs: List[Run]) -> Counter[str]:
