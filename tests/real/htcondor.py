@@ -271,6 +271,13 @@ class PrivatePool:
         found = schedd.query(constraint) or schedd.history(constraint, match=1)
         return dict(found[0]) if found else None
 
+    def _ad_if_told(self, cluster: JobId) -> Mapping[str, Any]:
+        """Return ``ad``, or {}, also where the schedd gave no answer: for who asks again."""
+        try:
+            return self.ad(cluster) or {}
+        except self.client().HTCondorException:
+            return {}
+
     def wait_status(
         self, cluster: JobId, status: int, timeout_s: float = PATIENCE_S
     ) -> Mapping[str, Any]:
@@ -278,9 +285,8 @@ class PrivatePool:
         seen: List[Mapping[str, Any]] = []
 
         def reached() -> bool:
-            ad = self.ad(cluster)
-            seen.append(ad or {})
-            return bool(ad) and ad is not None and ad.get("JobStatus") == status
+            seen.append(self._ad_if_told(cluster))
+            return seen[-1].get("JobStatus") == status
 
         wait_until(reached, timeout_s, f"job {cluster} to have JobStatus {status}", interval_s=0.2)
         return seen[-1]
@@ -292,7 +298,7 @@ class PrivatePool:
         seconds of this run (memory is the most of all runs)."""
 
         def measured() -> bool:
-            ad = self.ad(cluster) or {}
+            ad = self._ad_if_told(cluster)
             elapsed = ad.get("ServerTime", 0) - ad.get("JobCurrentStartExecutingDate", 0)
             return (
                 ad.get("NumJobStarts") == run

@@ -31,6 +31,7 @@ def test_queries_and_the_trial_job(real_htcondor: PrivatePool, home: Path) -> No
     """Schedd and history answer, and the job's hold at its walltime becomes a reason."""
     app = write_app(home, manager={
         "type": "queued_htcondor_classified", "status_poll_interval": 1,
+        "command_timeout": 90,
         "submit_request_memory": "64", "submit_request_disk": "1024",
         "submit_should_transfer_files": "NO",
     })

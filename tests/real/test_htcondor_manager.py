@@ -20,7 +20,8 @@ pytestmark = pytest.mark.real
 
 LOG = "job_condor.log"
 TYPE = "queued_htcondor_classified"
-QUICK = {"type": TYPE, "status_poll_interval": 1, "missing_grace": 4}
+#: A stall of the machine is not to end a submission.
+QUICK = {"type": TYPE, "status_poll_interval": 1, "missing_grace": 4, "command_timeout": 90}
 
 #: Named managers of the one server, by what they do otherwise than the default.
 MANAGERS: Dict[str, Dict[str, Any]] = {
