@@ -134,9 +134,18 @@ class PrivateSlurm(SlurmCluster):
         )
 
     def expire(self, job_id: JobId) -> None:
-        """Let a running job reach its walltime in 2 s; Slurm notices within about 30 s."""
-        end = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 2))
-        self.run(["scontrol", "update", f"jobid={job_id}", f"EndTime={end}"])
+        """Let a running job reach its walltime in 2 s; Slurm notices within about 30 s.
+
+        It refuses a time that is past when the command arrives, so a stalling machine gets more.
+        """
+        for ahead_s in (2, 10, 60, 180):
+            end = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + ahead_s))
+            update = ["scontrol", "update", f"jobid={job_id}", f"EndTime={end}"]
+            done = self.run(update, check=False)
+            if "Invalid time specified" not in done.stderr:
+                break
+        if done.returncode != 0:
+            raise HarnessError(f"{shlex.join(update)}: {done.stderr.strip()}")
 
     def start_now(self, job_id: JobId) -> None:
         """Let a requeued job run at once; Slurm would keep it for two minutes (Reason=BeginTime).
