@@ -149,6 +149,13 @@ def add_running_jobs(state: Path, home: Path, ids: Sequence[str]) -> List[int]:
     return clusters
 
 
-def open_files() -> int:
-    """Return how many file descriptors this process has open."""
-    return len(os.listdir("/proc/self/fd")) - 1
+def open_files(*folders: Path) -> int:
+    """Return how many descriptors this process has of files in these folders.
+
+    Not of all files: other threads, such as the ledger's, open and close theirs.
+    """
+    paths = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            paths.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sum(path.startswith(f"{folder}/") for path in paths for folder in folders)

@@ -47,9 +47,9 @@ def test_a_look_at_a_thousand_jobs(
     monkeypatch.setattr(source, "_ask", counted_ask)
     monkeypatch.setattr(htcondor_source, "view_of", counted_view)
     monkeypatch.setattr(htcondor_log, "_read_all", counted_read)
-    before = open_files()
+    folders = (tmp_path / "staging", tmp_path / "logs")
     observer.look()
-    assert (asked, len(made), len(read), open_files()) == (["query"], 0, 0, before)
+    assert (asked, len(made), len(read), open_files(*folders)) == (["query"], 0, 0, 0)
     ended: List[int] = clusters[:50]
     control.end_injected(str(pool.state), ended)
     for job_id in ids[:50]:
@@ -57,7 +57,7 @@ def test_a_look_at_a_thousand_jobs(
     asked.clear()
     observer.look()
     # The logs of those that have left tell how they ended: nobody has to be asked.
-    assert (asked, len(read), open_files()) == (["query"], 50, before)
+    assert (asked, len(read), open_files(*folders)) == (["query"], 50, 0)
     statuses = [pulsar.manager().get_status(job_id) for job_id in ids]
     assert statuses == ["complete"] * 50 + ["running"] * (COUNT - 50)
     for cluster in clusters[50:80]:
