@@ -196,7 +196,8 @@ def hold_and_release(pulsar: PulsarServer, site: Site, job_id: str) -> None:
     act("Hold")
     say(f"held HTCondor's job {job}; status now: {pulsar.wait_for(job_id, ['queued'])['status']}")
     act("Release")
-    (pulsar.staging / job_id / "working" / "go_on").touch()
+    # Not in "working": a job script that runs again begins with a new one.
+    (pulsar.staging / job_id / "go_on").touch()
 
 
 HTCONDOR = Drm(
@@ -211,7 +212,7 @@ HTCONDOR = Drm(
             "failed", "walltime_reached"),
         Job("a job over its memory", MEMORY_HOG, {}, "failed", "memory_limit_reached"),
         Job("a job held by a person, and released",
-            "until test -e go_on; do sleep 1; done", {}, "complete",
+            "until test -e ../go_on; do sleep 1; done", {}, "complete",
             meanwhile=hold_and_release),
     ],
     why_no_real=why_no_real_htcondor,
