@@ -311,6 +311,25 @@ def test_two_handlers_are_told_of_the_same_end(
     assert not any(wrapper.failures or wrapper.cleared for wrapper in galaxy.wrappers)
 
 
+def test_a_job_is_locked_while_it_is_resubmitted(
+    galaxy: Galaxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row, in databases that have such locks: another handler's look waits for the commit."""
+    runner = galaxy.runner("PulsarMQJobRunner")
+    galaxy.destination("big", "mq")
+    job = sent(galaxy, runner, galaxy.destination("cluster", "mq", rules=[TO_BIG]))
+    refresh, locked = galaxy.model.context.refresh, []
+
+    def note(one: Any, *args: Any, **kwargs: Any) -> None:
+        locked.append(bool(kwargs.get("with_for_update")) and one is job)
+        refresh(one, *args, **kwargs)
+
+    monkeypatch.setattr(galaxy.model.context, "refresh", note)
+    galaxy.message(runner, job, "failed", {**MEMORY, "attempt": 1})
+    assert any(locked)
+    assert galaxy.refreshed(job).state == States.RESUBMITTED
+
+
 def test_the_end_comes_before_galaxy_has_noted_the_submission(
     galaxy: Galaxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
