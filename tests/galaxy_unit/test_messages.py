@@ -340,6 +340,9 @@ def test_the_end_comes_before_galaxy_has_noted_the_submission(
         job = wrapper.get_job()
         if ends:
             galaxy.message(runner, job, "failed", {**MEMORY, "attempt": 1})
+        if state == States.RUNNING:  # its next attempt, at the same Pulsar, is faster still
+            job.set_state(state)
+            galaxy.model.context.commit()
         wrapper.set_job_destination(
             wrapper.job_destination, external_id=str(job.id), flush=True, job=job)
 
@@ -348,6 +351,7 @@ def test_the_end_comes_before_galaxy_has_noted_the_submission(
     galaxy.destination("big", "mq", native="--mem=99")
     for ends, (state, destination) in (
         (False, (States.QUEUED, "cluster")), (True, (States.RESUBMITTED, "big")),
+        (True, (States.RUNNING, "big")),
     ):
         place = galaxy.destination("cluster", "mq", rules=[TO_BIG])
         made = galaxy.job(place, state=States.QUEUED)
